@@ -35,11 +35,11 @@ import mutandis as mm
 from mutandis.data.population import Population
 from mutandis.engine import matched, matches
 from mutandis.engine import nearest as finder
+from mutandis.geometry import choose
+from mutandis.geometry import engine as search
+from mutandis.geometry.embedding import Embedding
+from mutandis.geometry.ties import Neighbourhoods
 from mutandis.scm.worldview import FittedWorldview, Worldview
-from mutandis.search import choose
-from mutandis.search import engine as search
-from mutandis.search.embedding import Embedding
-from mutandis.search.ties import Neighbourhoods
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -23,9 +23,9 @@ import mutandis as mm
 from mutandis.data.population import Population
 from mutandis.data.spaces import Stratum
 from mutandis.engine.study import Study
+from mutandis.geometry.engine import Queries, Space
+from mutandis.geometry.kernel_search import CompiledSearch
 from mutandis.registry import names
-from mutandis.search.engine import Queries, Space
-from mutandis.search.kernel_search import CompiledSearch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -39,7 +39,7 @@ COPY (
 
 def write_decisions(path: Path, rows: int) -> None:
     """Write a file of decisions that is the same each time."""
-    from mutandis.files.duckdb_reader import connect, literal
+    from mutandis.store.duckdb_reader import connect, literal
 
     with connect() as connection:
         connection.execute(_DECISIONS.format(rows=rows, file=literal(str(path))))
@@ -50,7 +50,7 @@ def read(path: Path, way: str) -> Any:
     import duckdb
 
     from mutandis.data.population import Population
-    from mutandis.files.sources import TableFiles, read_source
+    from mutandis.store.sources import TableFiles, read_source
 
     names = (*NUMBERS, *TEXTS)
     if way == "ours":
@@ -66,7 +66,7 @@ def measure_here(path: Path, way: str) -> dict[str, Any]:
 
     from mutandis.auditing.provenance import hash_population
 
-    for name in ("duckdb", "narwhals", "pandas", "mutandis.files.sources"):
+    for name in ("duckdb", "narwhals", "pandas", "mutandis.store.sources"):
         import_module(name)  # not part of what is measured
     before = _memory("VmRSS")
     began, worked = time.perf_counter(), time.process_time()

@@ -18,10 +18,10 @@ import numpy as np
 
 from mutandis.data.attribute import AttributeKind
 from mutandis.data.population import Population
-from mutandis.search.embedding import Embedding
-from mutandis.search.engine import Queries, Search, Space
-from mutandis.search.engine import find_neighbourhoods as find
-from mutandis.search.kernel_search import CompiledSearch
+from mutandis.geometry.embedding import Embedding
+from mutandis.geometry.engine import Queries, Search, Space
+from mutandis.geometry.engine import find_neighbourhoods as find
+from mutandis.geometry.kernel_search import CompiledSearch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.engine.tally import Sums
-    from mutandis.search.cells import NearbySearch
-    from mutandis.search.distance import Metric, Points
-    from mutandis.search.engine import Listing, Queries, Search
+    from mutandis.geometry.cells import NearbySearch
+    from mutandis.geometry.distance import Metric, Points
+    from mutandis.geometry.engine import Listing, Queries, Search
 
 Row = tuple[Any, ...]
 Places = dict[int, Fraction]

@@ -13,8 +13,8 @@ import pytest
 
 import mutandis as mm
 from mutandis.data.columns import Categories
-from mutandis.files.sources import read_source
 from mutandis.mapped import arrays_in_files, copy, empty, in_file, is_mapped, take, uses_files
+from mutandis.store.sources import read_source
 from mutandis.workers import LocalWorkers
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def write_parts(folder: Path, rows: int) -> pd.DataFrame:
 
 
 def test_tables_are_read_a_part_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mutandis.files.duckdb_reader._VECTORS", 1)
+    monkeypatch.setattr("mutandis.store.duckdb_reader._VECTORS", 1)
     table = write_parts(tmp_path / "table", 5_000)
     expected = read_source(tmp_path / "table")
     with arrays_in_files(tmp_path):

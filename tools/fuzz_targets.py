@@ -23,14 +23,14 @@ from mutandis.data.formula import Formula
 from mutandis.decision.maker import decide
 from mutandis.decision.threshold import with_threshold
 from mutandis.errors import MutandisError
-from mutandis.files import results_folder
-from mutandis.files.sources import column_names, read_source
-from mutandis.files.table_files import hash_file
 from mutandis.outcomes.binary import BinaryKind
 from mutandis.outcomes.outcome import Outcome
 from mutandis.report.report import Report
 from mutandis.rooms.endpoint import HttpMaker, RetryPolicy
 from mutandis.rooms.endpoint.rows import read_reply
+from mutandis.store import results_folder
+from mutandis.store.sources import column_names, read_source
+from mutandis.store.table_files import hash_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -37,9 +37,9 @@ import scipy.stats  # noqa: F401
 
 import mutandis as mm
 from mutandis.cli import app
-from mutandis.files import saved_audit, verification  # noqa: F401
-from mutandis.files.results_folder import read_record
 from mutandis.report import case_file  # noqa: F401
+from mutandis.store import saved_audit, verification  # noqa: F401
+from mutandis.store.results_folder import read_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -45,13 +45,13 @@ MODULES: dict[str, tuple[str, ...]] = {
     "evidence/scores.py": (GOLDEN, "tests/auditing/test_scores.py"),
     "config/schema.py": ("tests/config", "tests/auditing/test_audit_plan.py", "tests/test_api.py"),
     "data/spaces.py": ("tests/evidence/test_spaces.py", GOLDEN),
-    "files/case_files.py": ("tests/cli/test_case_command.py",),
-    "files/results_folder.py": (
-        "tests/files/test_output_folder.py", "tests/files/test_saved_audit.py",
+    "store/case_files.py": ("tests/cli/test_case_command.py",),
+    "store/results_folder.py": (
+        "tests/store/test_output_folder.py", "tests/store/test_saved_audit.py",
     ),
-    "files/saved_audit.py": ("tests/files/test_saved_audit.py", GOLDEN),
+    "store/saved_audit.py": ("tests/store/test_saved_audit.py", GOLDEN),
     "rooms/signing.py": ("tests/rooms/test_signing.py",),
-    "files/verification.py": ("tests/files/test_verification.py",),
+    "store/verification.py": ("tests/store/test_verification.py",),
     "report/redact.py": ("tests/report/test_redact.py", "tests/cli/test_case_command.py"),
 }  # fmt: skip
 _PYTEST = ("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not slow")

@@ -9,9 +9,9 @@ import numpy as np
 from mutandis.decision.kinds import DecisionContext, Made
 from mutandis.decision.maker import BooleanMaker
 from mutandis.frames import open_frame
-from mutandis.search.distance import Points
-from mutandis.search.distances import Distance
-from mutandis.search.embedding import Embedding
+from mutandis.geometry.distance import Points
+from mutandis.geometry.distances import Distance
+from mutandis.geometry.embedding import Embedding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from mutandis.errors import MutandisError, MutandisWarning
     from mutandis.evidence.findings import Verdict
     from mutandis.evidence.power import analyse_power as power
-    from mutandis.files.audit_file import read_plan
-    from mutandis.files.saved_audit import open_results
-    from mutandis.files.verification import verify_results
     from mutandis.outcomes.ordered import Ordered
     from mutandis.outcomes.score import Score
     from mutandis.report.case_file import save_case
@@ -43,6 +40,9 @@ if TYPE_CHECKING:
         Stated,
         Worldview,
     )
+    from mutandis.store.audit_file import read_plan
+    from mutandis.store.saved_audit import open_results
+    from mutandis.store.verification import verify_results
 
 __version__ = "0.1.0"
 

@@ -13,8 +13,8 @@ import pytest
 
 import mutandis as mm
 from mutandis.errors import MissingValuesError, PlanError
+from mutandis.geometry.distances import distance_named
 from mutandis.registry import names
-from mutandis.search.distances import distance_named
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 
 import mutandis as mm
-from mutandis.search.brute import BruteSearch
-from mutandis.search.kd_tree import TreeSearch
+from mutandis.geometry.brute import BruteSearch
+from mutandis.geometry.kd_tree import TreeSearch
 
 if TYPE_CHECKING:
-    from mutandis.search.engine import Search, Space
+    from mutandis.geometry.engine import Search, Space
 
 SECRET = "Jane Roe"
 SIZE = 24

@@ -97,7 +97,7 @@ def test_the_record_counts_grades(found: mm.Audit, folder: Path) -> None:
 
 
 def test_damaged_tipping_points_are_refused(found: mm.Audit, folder: Path) -> None:
-    from mutandis.files.saved_audit import _read_tipping, _store_tipping
+    from mutandis.store.saved_audit import _read_tipping, _store_tipping
 
     stored = _store_tipping(found)
     assert stored is not None
@@ -170,8 +170,8 @@ def test_worlds_share_what_they_have_in_common(
 ) -> None:
     """The scale, and both spaces, are prepared once for all parts of the effect."""
     from mutandis.engine import nearest
-    from mutandis.search.choose import choose_search
-    from mutandis.search.embedding import Embedding
+    from mutandis.geometry.choose import choose_search
+    from mutandis.geometry.embedding import Embedding
 
     made: list[str] = []
 

@@ -16,7 +16,7 @@ import mutandis as mm
 from mutandis.cli.app import app
 from mutandis.config.yaml import read_yaml, replace_section
 from mutandis.errors import MutandisWarning, OutputError, PlanError, SettingsError
-from mutandis.files import saved_audit
+from mutandis.store import saved_audit
 from tests.tables import LOAN
 
 if TYPE_CHECKING:

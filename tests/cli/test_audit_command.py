@@ -15,9 +15,9 @@ import mutandis as mm
 from mutandis.cli.app import app
 from mutandis.errors import OutputError
 from mutandis.evidence.findings import COLUMNS
-from mutandis.files.results_folder import write_record
-from mutandis.files.table_files import hash_file
 from mutandis.report.report import Report
+from mutandis.store.results_folder import write_record
+from mutandis.store.table_files import hash_file
 
 if TYPE_CHECKING:
     from pathlib import Path

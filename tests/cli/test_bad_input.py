@@ -23,9 +23,9 @@ import pytest
 
 import mutandis as mm
 from mutandis.cli import app
-from mutandis.files import saved_audit
-from mutandis.files.table_files import hash_file
 from mutandis.report.report import Report
+from mutandis.store import saved_audit
+from mutandis.store.table_files import hash_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 import mutandis as mm
 from mutandis.cli.app import app
 from mutandis.errors import MutandisError, OutputError, UnknownIdError
-from mutandis.files.case_files import case_name
 from mutandis.report import case_file
 from mutandis.report.pdf import pdf_unavailable
 from mutandis.report.report import Report
+from mutandis.store.case_files import case_name
 
 if TYPE_CHECKING:
     from pathlib import Path

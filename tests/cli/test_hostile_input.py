@@ -26,11 +26,11 @@ from mutandis.cli.app import app
 from mutandis.cli.exit_codes import explain
 from mutandis.decision.maker import read_scores
 from mutandis.errors import DecisionError, OutputError
-from mutandis.files.results_folder import write_record
-from mutandis.files.table_files import TableFiles
 from mutandis.report.report import Report
 from mutandis.rooms.database import DatabaseQuery
 from mutandis.rooms.endpoint import HttpMaker, RetryPolicy
+from mutandis.store.results_folder import write_record
+from mutandis.store.table_files import TableFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -243,7 +243,7 @@ def test_packed_results_are_not_unpacked_without_end(
     monkeypatch.setenv("MUTANDIS_LIMITS", "1e-6")
     with pytest.raises(OutputError, match="too large"):
         mm.open_results(results)
-    monkeypatch.setattr("mutandis.files.results_folder._BYTES", 10**13)
+    monkeypatch.setattr("mutandis.store.results_folder._BYTES", 10**13)
     with pytest.raises(OutputError, match=r"when it is unpacked, .* The limit is 4,000 bytes"):
         mm.open_results(results)
 
@@ -283,11 +283,11 @@ def test_a_pattern_does_not_walk_the_disk(folder: Path, monkeypatch: pytest.Monk
     config = folder / "audit.yaml"
     config.write_text(CONFIG.replace("loan.csv", "/**/*.csv"), encoding="utf-8")
     # how long 100,000 take depends on the disk
-    monkeypatch.setattr("mutandis.files.table_files._ENTRIES", 1000, raising=False)
+    monkeypatch.setattr("mutandis.store.table_files._ENTRIES", 1000, raising=False)
     message = refusal("check", config)
     assert "stands for too many files and folders to look through" in message
     assert "The limit is 1,000 files and folders" in message
-    monkeypatch.setattr("mutandis.files.table_files._ENTRIES", 5)
+    monkeypatch.setattr("mutandis.store.table_files._ENTRIES", 5)
     config.write_text(CONFIG.replace("loan.csv", "tables"), encoding="utf-8")
     (folder / "tables").mkdir()
     for number in range(6):

@@ -20,8 +20,8 @@ import mutandis as mm
 from mutandis.cli import init
 from mutandis.cli.app import app
 from mutandis.errors import InputError, SettingsError
-from mutandis.files.audit_file import read_arguments
 from mutandis.report.report import Report
+from mutandis.store.audit_file import read_arguments
 
 ROWS = 400
 runner = CliRunner()

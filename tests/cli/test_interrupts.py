@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import mutandis as mm
-from mutandis.files.output_folder import recover_output
+from mutandis.store.output_folder import recover_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -72,7 +72,7 @@ DUCKDB = """
     import duckdb
     duckdb.sql("SELECT count(*) FROM range(10000000) a, range(1000000) b").fetchall()
 """
-READ = "from mutandis.files import duckdb_reader; duckdb_reader.connect = hang"
+READ = "from mutandis.store import duckdb_reader; duckdb_reader.connect = hang"
 SEARCH = "from mutandis.auditing.plan import Plan; Plan.run = hang"
 WORLDVIEWS = "from mutandis.auditing.audit import Audit; Audit.measure_worldviews = hang"
 DRAW = "from mutandis.auditing.audit import Audit; Audit.report = hang"

@@ -26,8 +26,8 @@ from mutandis.auditing.audit import Audit
 from mutandis.cli import app
 from mutandis.report.report import Report
 from mutandis.errors import OutputError
-from mutandis.files import output_folder, saved_audit
-from mutandis.files.results_folder import find_differences, read_record
+from mutandis.store import output_folder, saved_audit
+from mutandis.store.results_folder import find_differences, read_record
 
 # drawing takes most of the time and touches no file: the pages here are drawn by nobody
 page = Report(html="<p>" * 10_000, plots={"one": "<svg/>", "two": "<svg/>"})

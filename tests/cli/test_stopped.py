@@ -28,7 +28,7 @@ ks: [3]
 SLOW = """
 import sys, time
 from mutandis.cli import app
-from mutandis.files import saved_audit
+from mutandis.store import saved_audit
 real = saved_audit.write_numbers
 saved_audit.write_numbers = lambda *parts, **more: (time.sleep(60), real(*parts, **more))
 sys.argv = ["mutandis", *sys.argv[1:]]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 import mutandis as mm
-from mutandis.files.audit_file import read_arguments
-from mutandis.files.sources import TableFiles
+from mutandis.store.audit_file import read_arguments
+from mutandis.store.sources import TableFiles
 
 if TYPE_CHECKING:
     from pathlib import Path

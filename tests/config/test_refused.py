@@ -26,8 +26,8 @@ from mutandis.errors import (
     SettingsError,
     WorldviewError,
 )
-from mutandis.files.audit_file import read_arguments
-from mutandis.files.worldview_files import read_worldview
+from mutandis.store.audit_file import read_arguments
+from mutandis.store.worldview_files import read_worldview
 
 if TYPE_CHECKING:
     from collections.abc import Callable

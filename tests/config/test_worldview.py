@@ -17,9 +17,9 @@ from mutandis.errors import (
     SettingsError,
     WorldviewError,
 )
-from mutandis.files.worldview_files import read_worldview
 from mutandis.rooms.latent import Latent
 from mutandis.scm import Additive, Categorical, Count, Linear, Ordinal, Stated, Worldview
+from mutandis.store.worldview_files import read_worldview
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,18 +16,18 @@ from mutandis.data.columns import Categories, Numbers
 from mutandis.data.population import Population
 from mutandis.engine.groups import sum_nearest
 from mutandis.errors import MutandisWarning
-from mutandis.search.brute import BruteSearch
-from mutandis.search.choose import choose_search
-from mutandis.search.embedding import Embedding
-from mutandis.search.engine import Queries, Search, Space, find_neighbourhoods
-from mutandis.search.kd_tree import TreeSearch
-from mutandis.search.kernel_search import CompiledSearch
+from mutandis.geometry.brute import BruteSearch
+from mutandis.geometry.choose import choose_search
+from mutandis.geometry.embedding import Embedding
+from mutandis.geometry.engine import Queries, Search, Space, find_neighbourhoods
+from mutandis.geometry.kd_tree import TreeSearch
+from mutandis.geometry.kernel_search import CompiledSearch
 from tests.oracle import Gower, assert_equal_fields, fractions, list_near, nearest, radius_of, share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mutandis.search.ties import Neighbourhoods
+    from mutandis.geometry.ties import Neighbourhoods
 
 
 BACKENDS: dict[str, Callable[[Space], Search]] = {

@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mutandis.engine.groups import sum_nearest
-from mutandis.search import kernel_search as compiled_search
-from mutandis.search.brute import BruteSearch
-from mutandis.search.distance import Metric, Points
-from mutandis.search.engine import Queries, Space, find_neighbourhoods, find_within
-from mutandis.search.kernel_search import LEAF, CompiledSearch
-from mutandis.search.kernels import scan, selection
+from mutandis.geometry import kernel_search as compiled_search
+from mutandis.geometry.brute import BruteSearch
+from mutandis.geometry.distance import Metric, Points
+from mutandis.geometry.engine import Queries, Space, find_neighbourhoods, find_within
+from mutandis.geometry.kernel_search import LEAF, CompiledSearch
+from mutandis.geometry.kernels import scan, selection
 from tests.oracle import assert_equal_fields
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.search.ties import Ties
+    from mutandis.geometry.ties import Ties
 
 KERNELS = ("tree", "scan")
 UNIT = 2**40
@@ -259,8 +259,8 @@ def test_the_weighted_selection_is_that_of_a_sorted_list(
 
 SMALL_KERNEL = (
     "import numpy as np\n"
-    "from mutandis.search.kernels.bounds import Costs, least_distance\n"
-    "from mutandis.search.kernels.tree import Boxes\n"
+    "from mutandis.geometry.kernels.bounds import Costs, least_distance\n"
+    "from mutandis.geometry.kernels.tree import Boxes\n"
     "box = Boxes(np.zeros((1, 1)), np.ones((1, 1)), np.zeros((1, 0), np.uint64))\n"
     "none = np.empty(0)\n"
     "bits = none.astype(np.uint64)\n"

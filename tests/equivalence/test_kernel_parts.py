@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mutandis.search.kernels import reservoir, selection, steps
-from mutandis.search.kernels import tree as growth
-from mutandis.search.kernels.bounds import (
+from mutandis.geometry.kernels import reservoir, selection, steps
+from mutandis.geometry.kernels import tree as growth
+from mutandis.geometry.kernels.bounds import (
     Costs,
     choose_signs,
     least_distance,
@@ -19,7 +19,7 @@ from mutandis.search.kernels.bounds import (
     measure,
     slants_of,
 )
-from mutandis.search.kernels.tree import Exact, Grid, Tree, exact_in_floats, exact_rows
+from mutandis.geometry.kernels.tree import Exact, Grid, Tree, exact_in_floats, exact_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

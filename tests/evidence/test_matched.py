@@ -22,9 +22,9 @@ from mutandis.engine.methods import CST_MATCHED
 from mutandis.engine.pack import tally_arrays
 from mutandis.engine.study import World
 from mutandis.errors import MutandisWarning
-from mutandis.search.distance import Metric, Points
-from mutandis.search.embedding import Embedded
-from mutandis.search.engine import Space
+from mutandis.geometry.distance import Metric, Points
+from mutandis.geometry.embedding import Embedded
+from mutandis.geometry.engine import Space
 from tests.oracle import (
     Compared,
     Gower,

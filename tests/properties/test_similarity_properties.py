@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from mutandis.data.attribute import Attribute, AttributeKind
 from mutandis.data.columns import Categories, Numbers
 from mutandis.data.population import Population
-from mutandis.search.choose import choose_search
-from mutandis.search.embedding import Embedded, Embedding
-from mutandis.search.engine import Queries, Space, find_neighbourhoods
-from mutandis.search.ties import Neighbourhoods
+from mutandis.geometry.choose import choose_search
+from mutandis.geometry.embedding import Embedded, Embedding
+from mutandis.geometry.engine import Queries, Space, find_neighbourhoods
+from mutandis.geometry.ties import Neighbourhoods
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from mutandis.search.distance import Points
+    from mutandis.geometry.distance import Points
 
 KINDS = {
     "grade": Attribute(name="grade", kind=AttributeKind.CONTINUOUS, weight=0.3),

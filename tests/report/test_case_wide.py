@@ -14,8 +14,8 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
-from mutandis.files.audit_file import read_arguments
 from mutandis.report.pdf import pdf_unavailable
+from mutandis.store.audit_file import read_arguments
 
 REFUSED, GRANTED = "outcomeno", "outcomeyes"
 

@@ -14,9 +14,9 @@ import pytest
 
 import mutandis as mm
 from mutandis.errors import PlanError, SettingsError
-from mutandis.files.audit_file import write_plan
 from mutandis.rooms.compliance.texts import write_text
 from mutandis.rooms.explorer.pages import Asked, Explorer
+from mutandis.store.audit_file import write_plan
 
 if TYPE_CHECKING:
     from pathlib import Path

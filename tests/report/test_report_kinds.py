@@ -18,7 +18,7 @@ import mutandis as mm
 from mutandis.auditing.plan import Origin
 from mutandis.data.attribute import read_attributes
 from mutandis.errors import MutandisWarning, OutputError
-from mutandis.files.audit_file import read_arguments
+from mutandis.store.audit_file import read_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable

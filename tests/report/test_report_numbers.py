@@ -15,7 +15,7 @@ import pytest
 
 import mutandis as mm
 from mutandis.auditing.plan import plan as draft_plan
-from mutandis.files.audit_file import read_arguments
+from mutandis.store.audit_file import read_arguments
 
 WORLDVIEW = mm.Worldview(
     {

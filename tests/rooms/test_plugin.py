@@ -14,14 +14,14 @@ import pytest
 import mutandis as mm
 from mutandis import registry
 from mutandis.errors import InputError, PlanError, SettingsError
-from mutandis.files.duckdb_reader import open_files
-from mutandis.files.sources import TableFiles, column_names
+from mutandis.store.duckdb_reader import open_files
+from mutandis.store.sources import TableFiles, column_names
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from contextlib import AbstractContextManager
 
-    from mutandis.files.duckdb_reader import Relation
+    from mutandis.store.duckdb_reader import Relation
 
 PLUGIN = Path(__file__).parents[2] / "examples" / "plugin"
 CONFIG = """\

@@ -281,7 +281,7 @@ class Audit:
         table
             "people" or "counts".
         """
-        from mutandis.files.people_file import write_people
+        from mutandis.store.people_file import write_people
 
         if table not in ("people", "counts"):
             raise PlanError(f"table={table!r} is unknown. Allowed: people, counts.")
@@ -1020,8 +1020,8 @@ class Audit:
         sign
             A private Ed25519 key in PEM to sign the results with (docs/how-to/verify.md).
         """
-        from mutandis.files.results_folder import read_key
-        from mutandis.files.saved_audit import save_audit
+        from mutandis.store.results_folder import read_key
+        from mutandis.store.saved_audit import save_audit
 
         save_audit(self, Path(folder), overwrite=overwrite, key=read_key(sign, "private"))
 

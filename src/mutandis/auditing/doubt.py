@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mutandis.engine.groups import Group, Tally
     from mutandis.engine.methods import Method
     from mutandis.evidence.findings import Findings
-    from mutandis.search.engine import Progress
+    from mutandis.geometry.engine import Progress
 
 __all__ = ["DRAWS", "REFITS", "doubt_decision", "doubt_verdict", "refits_of", "weigh_doubt"]
 

@@ -35,9 +35,9 @@ from mutandis.decision.model import as_decision_maker, as_scoring_maker
 from mutandis.engine.methods import METHODS, Method
 from mutandis.errors import PlanError, printable
 from mutandis.frames import EncodedTable, open_frame
+from mutandis.geometry.distances import check_distance, distance_named
 from mutandis.outcomes.declaration import DECLARATIONS, read_declaration
 from mutandis.outcomes.outcome import Rule
-from mutandis.search.distances import check_distance, distance_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -683,7 +683,7 @@ def _read_population(
     if isinstance(decisions, Population):
         return decisions, len(decisions)
     if isinstance(decisions, str | PathLike) or hasattr(decisions, "sha256"):
-        from mutandis.files.sources import read_source
+        from mutandis.store.sources import read_source
 
         names = None if needed is None else list(dict.fromkeys(needed))
         decisions = read_source(decisions, columns=names)

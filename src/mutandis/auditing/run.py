@@ -27,8 +27,8 @@ from mutandis.decision.rule import Rule
 from mutandis.engine.engine import Engine
 from mutandis.engine.study import Study, World
 from mutandis.errors import MutandisWarning
+from mutandis.geometry.engine import discard_progress
 from mutandis.mapped import arrays_in_files
-from mutandis.search.engine import discard_progress
 from mutandis.workers import open_workers
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from mutandis.data.population import Population
     from mutandis.decision.agreement import RecordAgreement
     from mutandis.decision.maker import DecisionMaker
+    from mutandis.geometry.engine import Progress
     from mutandis.outcomes.outcome import Outcome
     from mutandis.scm.counterfactual import Counterfactuals
-    from mutandis.search.engine import Progress
     from mutandis.workers import Workers
 
 __all__ = ["run_headlines", "run_plan", "run_quietly", "study_of"]

@@ -54,7 +54,7 @@ def check(
     json: Json = False,
 ) -> None:
     """Do everything short of the search: settings, table, worldview, a trial of the model."""
-    from mutandis.files.audit_file import read_plan
+    from mutandis.store.audit_file import read_plan
 
     with collected_notes(show=not json) as notes:
         found = read_plan(config, trust_code=trust_code).check()
@@ -123,11 +123,11 @@ def audit(
     json: Json = False,
 ) -> None:
     """Run an audit and write its results: findings, counts, record, report, pictures."""
-    from mutandis.files.audit_file import read_plan
-    from mutandis.files.output_folder import check_output
-    from mutandis.files.results_folder import is_audit_folder, read_key
-    from mutandis.files.saved_audit import save_audit
     from mutandis.mapped import arrays_in_files
+    from mutandis.store.audit_file import read_plan
+    from mutandis.store.output_folder import check_output
+    from mutandis.store.results_folder import is_audit_folder, read_key
+    from mutandis.store.saved_audit import save_audit
 
     key = read_key(sign, "private")
     check_output(out, replace=force, known=is_audit_folder)
@@ -230,7 +230,7 @@ def counts_table(found: Audit, title: str) -> Table:
 
 
 def _show(found: Audit, out: Path) -> None:
-    from mutandis.files.results_folder import REPORT
+    from mutandis.store.results_folder import REPORT
 
     settings = found.plan.settings
     beyond = settings.measure.condition(settings.tau, worse=settings.worse)
@@ -258,7 +258,7 @@ def _task_folder(out: Path, *, resume: bool) -> Iterator[Path]:
     It is removed at the end. Where the block ends by an error it stays if there are answers in it,
     for the next run to go on from.
     """
-    from mutandis.files.output_folder import locked_folder
+    from mutandis.store.output_folder import locked_folder
 
     target = out.resolve()
     folder = target.with_name(f"{target.name}.tasks")

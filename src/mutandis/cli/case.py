@@ -88,7 +88,7 @@ def export(
     ] = None,
 ) -> None:
     """Write an audit for others: people, rates of groups, or a text."""
-    from mutandis.files.saved_audit import open_results
+    from mutandis.store.saved_audit import open_results
 
     audit = open_results(folder)
     if content is ExportContent.PEOPLE:
@@ -118,7 +118,7 @@ def export(
 def _write_impact_ratios(audit: Audit, out: Path, **options: Any) -> None:
     from fractions import Fraction
 
-    from mutandis.files.people_file import write_people
+    from mutandis.store.people_file import write_people
 
     rows = find("room", "compliance").compute_impact_ratios(audit, **options)
     write_people(out, {name: [row.as_row()[name] for row in rows] for name in rows[0].as_row()})
@@ -129,7 +129,7 @@ def _write_impact_ratios(audit: Audit, out: Path, **options: Any) -> None:
 
 
 def _write_text(audit: Audit, out: Path, kind: str) -> None:
-    from mutandis.files.text_files import write_atomically
+    from mutandis.store.text_files import write_atomically
 
     write_atomically(out, find("room", "compliance").write_text(audit, kind))
     echo(f"{out}")
@@ -154,7 +154,7 @@ def explore(
     ] = True,
 ) -> None:
     """Look into an audit in a web browser: overview, people, one person, worldviews."""
-    from mutandis.files.saved_audit import open_results
+    from mutandis.store.saved_audit import open_results
 
     find("room", "explorer").serve(
         open_results(folder),

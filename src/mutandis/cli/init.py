@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from mutandis.auditing.audit import Audit
-    from mutandis.files.initial_config import Profile
+    from mutandis.store.initial_config import Profile
 
 _LISTED = 30  # columns to choose from, on one screen
 _ROLES = ("outcome", "protected", "id")
@@ -53,10 +53,10 @@ def init(
     """
     from mutandis.config.fields import placed
     from mutandis.config.sections import DataSection, open_source
-    from mutandis.files.initial_config import draft_config, profile_columns
-    from mutandis.files.sources import read_source
-    from mutandis.files.text_files import write_atomically
     from mutandis.frames import check_columns
+    from mutandis.store.initial_config import draft_config, profile_columns
+    from mutandis.store.sources import read_source
+    from mutandis.store.text_files import write_atomically
 
     _check_target(out, force=force)
     reading = {"query": query, "separator": separator, "decimal": decimal, "encoding": encoding}
@@ -150,7 +150,7 @@ class _Questions:
 
     def ask(self) -> dict[str, str | None]:
         """Ask, and return what is known then."""
-        from mutandis.files.initial_config import name_outcomes, name_statuses
+        from mutandis.store.initial_config import name_outcomes, name_statuses
 
         self._ask_for(
             "outcome",
@@ -247,9 +247,9 @@ def demo(
 ) -> None:
     """Audit the paper's loan scenario, generated afresh: data, worldview, D^CF, all methods."""
     from mutandis.datasets import loan
-    from mutandis.files.audit_file import read_plan
-    from mutandis.files.output_folder import check_output, output_folder
-    from mutandis.files.text_files import write_csv
+    from mutandis.store.audit_file import read_plan
+    from mutandis.store.output_folder import check_output, output_folder
+    from mutandis.store.text_files import write_csv
 
     check_output(out, replace=True, known=_is_demo)
     with output_folder(out, replace=True, known=_is_demo) as folder:
@@ -270,7 +270,7 @@ def _is_demo(folder: Path) -> bool:
 
 
 def _show_demo(found: Audit, out: Path) -> None:
-    from mutandis.files.results_folder import REPORT
+    from mutandis.store.results_folder import REPORT
 
     console = make_console()
     refused, women = found.study.outcomes, found.study.people

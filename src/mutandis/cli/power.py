@@ -34,7 +34,7 @@ def power(
 ) -> None:
     """Compute what groups of k people can show: power, smallest k, smallest difference."""
     from mutandis.evidence.power import analyse_power
-    from mutandis.files.text_files import write_atomically
+    from mutandis.store.text_files import write_atomically
 
     found = analyse_power(
         p_control,

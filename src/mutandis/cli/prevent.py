@@ -39,8 +39,8 @@ def prevent(
     json: Json = False,
 ) -> None:
     """Study what remains when the decisions on confirmed cases are changed; it is no remedy."""
-    from mutandis.files.people_file import write_people
-    from mutandis.files.saved_audit import open_results
+    from mutandis.store.people_file import write_people
+    from mutandis.store.saved_audit import open_results
 
     with collected_notes():
         study = find("room", "prevention").study_prevention(

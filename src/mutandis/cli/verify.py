@@ -15,7 +15,7 @@ from mutandis.cli.terminal import answer, collected_notes, invocation
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mutandis.files.verification import Verification
+    from mutandis.store.verification import Verification
 
 
 @app.command()
@@ -40,7 +40,7 @@ def verify(
     json: Json = False,
 ) -> None:
     """See whether results are what was written, and with --rerun whether they come out again."""
-    from mutandis.files.verification import verify_results
+    from mutandis.store.verification import verify_results
 
     with collected_notes(show=False):
         found = verify_results(

@@ -48,7 +48,7 @@ def compare(
 
     Where a folder of results is named, they are written anew with the answer in them.
     """
-    from mutandis.files.text_files import write_atomically, write_csv
+    from mutandis.store.text_files import write_atomically, write_csv
 
     is_saved = config.is_dir()
     if sign is not None and not is_saved:
@@ -76,7 +76,7 @@ def _compare_plan(
     from mutandis.auditing.worldview_comparison import compare_worldviews
     from mutandis.auditing.worldview_variants import merge_worldviews, vary_worldview
     from mutandis.config.schema import AS_GIVEN
-    from mutandis.files.audit_file import read_plan
+    from mutandis.store.audit_file import read_plan
 
     plan = read_plan(config, trust_code=trust_code)
     if plan.worldview is None:
@@ -95,8 +95,8 @@ def _compare_saved(
 ) -> _Compared:
     """Compare with what the results know already as well, and put the answer into them."""
     from mutandis.config.schema import AS_GIVEN
-    from mutandis.files.results_folder import read_key
-    from mutandis.files.saved_audit import open_results, save_again
+    from mutandis.store.results_folder import read_key
+    from mutandis.store.saved_audit import open_results, save_again
 
     key = read_key(sign, "private")
     audit = open_results(folder)
@@ -118,8 +118,8 @@ def _compare_saved(
 
 def _read(paths: Sequence[Path], taken: set[str], *, trust_code: bool) -> dict[str, Worldview]:
     """Read a worldview from each file: its own, or that of an audit file."""
-    from mutandis.files.audit_file import read_plan
-    from mutandis.files.worldview_files import read_worldview
+    from mutandis.store.audit_file import read_plan
+    from mutandis.store.worldview_files import read_worldview
 
     found: dict[str, Worldview] = {}
     for path in paths:
@@ -177,8 +177,8 @@ def robustness(
 ) -> None:
     """Count how much of the effect of the status must be real for each verdict to hold."""
     from mutandis.auditing.tipping import count_grades, rules_of
-    from mutandis.files.saved_audit import open_results
-    from mutandis.files.text_files import write_csv
+    from mutandis.store.saved_audit import open_results
+    from mutandis.store.text_files import write_csv
 
     audit = open_results(folder)
     chosen, size = audit.plan.choose(method, k)

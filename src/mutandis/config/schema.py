@@ -52,15 +52,15 @@ from mutandis.data.protection import Protection
 from mutandis.data.spaces import Combine, ComparedWith
 from mutandis.engine.methods import METHODS
 from mutandis.errors import PlanError, SettingsError
+from mutandis.geometry.distances import distance_named
+from mutandis.geometry.embedding import Scaling
+from mutandis.geometry.ties import Ties
 from mutandis.outcomes.intervals import DEFAULT_INTERVAL, IntervalName
 from mutandis.outcomes.measures import AnyMeasure, Measure, measure_named
 from mutandis.outcomes.ordered import Ordered
 from mutandis.outcomes.outcome import Direction
 from mutandis.outcomes.score import Score, Worse
 from mutandis.registry import names
-from mutandis.search.distances import distance_named
-from mutandis.search.embedding import Scaling
-from mutandis.search.ties import Ties
 from mutandis.verdicts.multiplicity import Adjustment
 
 if TYPE_CHECKING:

@@ -90,7 +90,7 @@ def open_source(section: DataSection, *, folder: Path) -> Any:
     if url is None:
         keys = {key: written[key] for key in _FILE_KEYS if key in written}
         # tables are read in a higher layer
-        files = import_module("mutandis.files.table_files")
+        files = import_module("mutandis.store.table_files")
         return files.TableFiles(path=section.source, folder=folder, **keys)
     if section.query is None:
         raise fault("A database needs a 'query': one SELECT, such as SELECT * FROM loans.")

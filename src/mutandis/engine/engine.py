@@ -29,7 +29,7 @@ from mutandis.engine.matches import (
 from mutandis.engine.methods import CST_MATCHED, Center
 from mutandis.engine.nearest import Aside, PreparedSpace, Spaces, people_of
 from mutandis.engine.tally import Sums
-from mutandis.search.engine import discard_progress
+from mutandis.geometry.engine import discard_progress
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from mutandis.data.spaces import Stratum
     from mutandis.engine.methods import Method
     from mutandis.engine.study import Mark, Study, World
-    from mutandis.search.embedding import Embedded, Embedding
-    from mutandis.search.engine import Listing, Progress, Queries, Space
+    from mutandis.geometry.embedding import Embedded, Embedding
+    from mutandis.geometry.engine import Listing, Progress, Queries, Space
     from mutandis.workers import Workers
 
 __all__ = ["Engine", "Pass", "Wanted", "name_backends"]

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.engine.methods import Method
-    from mutandis.search.distance import Metric
-    from mutandis.search.ties import Neighbourhoods, RadiusCounts, Ties
+    from mutandis.geometry.distance import Metric
+    from mutandis.geometry.ties import Neighbourhoods, RadiusCounts, Ties
 
 __all__ = [
     "Group",

@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from mutandis.engine.groups import Nearest
     from mutandis.engine.matches import Matches, Scale
     from mutandis.engine.study import Study
-    from mutandis.search.cells import NearbySearch
-    from mutandis.search.embedding import Embedding
-    from mutandis.search.engine import Listing, Queries, Search
+    from mutandis.geometry.cells import NearbySearch
+    from mutandis.geometry.embedding import Embedding
+    from mutandis.geometry.engine import Listing, Queries, Search
 
 __all__ = ["HasEvidence", "compare_matched", "links_arrays", "links_of", "reach_of"]
 
@@ -215,7 +215,7 @@ def _choose_adder(work: int, totals: _Totals) -> _Adder:
     if work < _WORTH_LOADING or totals.marks.dtype == object:
         return _add_arrays
     try:
-        import mutandis.search.kernels.match_sums  # noqa: F401
+        import mutandis.geometry.kernels.match_sums  # noqa: F401
     except ImportError:
         return _add_arrays
     return _KernelAdder()
@@ -544,7 +544,7 @@ class _KernelAdder:
         scale: Scale,
         totals: _Totals,
     ) -> None:
-        from mutandis.search.kernels import match_sums as sums
+        from mutandis.geometry.kernels import match_sums as sums
 
         if self._laid is None:
             self._laid = _lay_out(cells, matches, scale)
@@ -581,7 +581,7 @@ class _KernelAdder:
 
 def _lay_out(cells: _Cells, matches: Matches, scale: Scale) -> tuple[Any, Any, Any]:
     """Put what a kernel reads into the arrays for which it is compiled."""
-    from mutandis.search.kernels import match_sums as sums
+    from mutandis.geometry.kernels import match_sums as sums
 
     def starts(matrix: Any) -> NDArray[np.int64]:
         return np.asarray(matrix.indptr, dtype=np.int64)

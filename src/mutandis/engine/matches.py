@@ -19,16 +19,16 @@ from mutandis.data.by_row import ByRow
 from mutandis.data.equal_rows import group_equal
 from mutandis.engine.nearest import limits_of
 from mutandis.engine.tally import ROOM, Sums
-from mutandis.search.embedding import Embedded
-from mutandis.search.engine import Queries, group_rows
+from mutandis.geometry.embedding import Embedded
+from mutandis.geometry.engine import Queries, group_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from mutandis.search.distance import Points
-    from mutandis.search.embedding import Embedding
-    from mutandis.search.engine import Listing, Search, Space
-    from mutandis.search.ties import Neighbourhoods, Ties
+    from mutandis.geometry.distance import Points
+    from mutandis.geometry.embedding import Embedding
+    from mutandis.geometry.engine import Listing, Search, Space
+    from mutandis.geometry.ties import Neighbourhoods, Ties
 
 __all__ = [
     "IMBALANCE",
@@ -501,7 +501,7 @@ class Matcher:
         if len(centers) < _WORTH_LOADING:
             return None
         try:
-            from mutandis.search.kernels import match_notes as notes
+            from mutandis.geometry.kernels import match_notes as notes
         except ImportError:
             return None
         scale, space, names = self.scale, self.space, len(self.scale.levels)

@@ -14,8 +14,8 @@ from mutandis.data.by_row import ByRow
 from mutandis.engine.groups import Pair
 from mutandis.engine.methods import Center
 from mutandis.engine.nearest import limits_of
-from mutandis.search.embedding import LazyEmbedding
-from mutandis.search.engine import group_rows
+from mutandis.geometry.embedding import LazyEmbedding
+from mutandis.geometry.engine import group_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mutandis.engine.groups import Links
     from mutandis.engine.methods import Method
     from mutandis.engine.study import World
-    from mutandis.search.embedding import Embedded
+    from mutandis.geometry.embedding import Embedded
 
 __all__ = ["Listed", "Lister", "Members"]
 

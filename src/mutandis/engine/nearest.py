@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mutandis.engine.groups import Nearest
-from mutandis.search.choose import choose_search
-from mutandis.search.engine import Queries, Space, find_neighbourhoods, find_within
-from mutandis.search.ties import Neighbourhoods, RadiusCounts
+from mutandis.geometry.choose import choose_search
+from mutandis.geometry.engine import Queries, Space, find_neighbourhoods, find_within
+from mutandis.geometry.ties import Neighbourhoods, RadiusCounts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from mutandis.data.spaces import Stratum
     from mutandis.engine.matches import SpaceFacts
     from mutandis.engine.study import Study
-    from mutandis.search.distance import Metric, Points
-    from mutandis.search.embedding import Embedded, Embedding
-    from mutandis.search.engine import Progress, Search
+    from mutandis.geometry.distance import Metric, Points
+    from mutandis.geometry.embedding import Embedded, Embedding
+    from mutandis.geometry.engine import Progress, Search
 
 __all__ = [
     "Aside",

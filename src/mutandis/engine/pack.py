@@ -10,8 +10,8 @@ import numpy as np
 from mutandis.engine.groups import Group, Matching, Nearest, Tally
 from mutandis.engine.matched import links_arrays, links_of
 from mutandis.engine.tally import Sums
-from mutandis.search.distance import Metric
-from mutandis.search.ties import Neighbourhoods, RadiusCounts
+from mutandis.geometry.distance import Metric
+from mutandis.geometry.ties import Neighbourhoods, RadiusCounts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

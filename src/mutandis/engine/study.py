@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mutandis.search.distances import Sample, fit_distance
-from mutandis.search.embedding import Embedding
+from mutandis.geometry.distances import Sample, fit_distance
+from mutandis.geometry.embedding import Embedding
 
 if TYPE_CHECKING:
     from mutandis.data.attribute import Attribute
     from mutandis.data.population import Population
     from mutandis.data.spaces import Stratum
-    from mutandis.search.embedding import Scaling
-    from mutandis.search.ties import Ties
+    from mutandis.geometry.embedding import Scaling
+    from mutandis.geometry.ties import Ties
 
 __all__ = ["Mark", "Study", "World", "mask"]
 

@@ -4,7 +4,7 @@ The points of both spaces are sorted in space, a tree is grown over them, and bo
 files that every task maps: what it looks at is read, and the system takes the memory back. The
 control space is cut into tiles of neighbours. A first task of each tile finds the groups of its
 complainants and the matches of its people; a second one compares them, with the matches that the
-first tasks of tiles around it have found (`search/cells.py`). A task runs the code of an audit on
+first tasks of tiles around it have found (`geometry/cells.py`). A task runs the code of an audit on
 one machine (`Pass`, `compare_matched`). All that it counts are integers that no other tile
 has a part in, so that the number of tiles and workers, their order, and failures change no bit of
 the result.
@@ -39,11 +39,11 @@ from mutandis.engine.pack import (
     sums_of,
 )
 from mutandis.engine.study import Study, World
+from mutandis.geometry.cells import CELL, Cells, NearbySearch, sort_in_space
+from mutandis.geometry.choose import ChosenSearch, choose, choose_search
+from mutandis.geometry.distance import Points
+from mutandis.geometry.engine import Queries, Space, discard_progress, is_mask
 from mutandis.mapped import empty, in_file
-from mutandis.search.cells import CELL, Cells, NearbySearch, sort_in_space
-from mutandis.search.choose import ChosenSearch, choose, choose_search
-from mutandis.search.distance import Points
-from mutandis.search.engine import Queries, Space, discard_progress, is_mask
 from mutandis.workers import Task, digest, threads_of_task
 
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.search.embedding import Embedding
-    from mutandis.search.engine import Progress
-    from mutandis.search.ties import Ties
+    from mutandis.geometry.embedding import Embedding
+    from mutandis.geometry.engine import Progress
+    from mutandis.geometry.ties import Ties
     from mutandis.workers import Workers
 
 __all__ = ["count_in_tiles"]
@@ -232,7 +232,7 @@ def _store_space(
         arrays["standing"] = here[rows]
     name = digest(arrays, threads != 0)
     if threads and not (workers.folder / name).is_dir():
-        from mutandis.search.kernel_search import CompiledSearch
+        from mutandis.geometry.kernel_search import CompiledSearch
 
         measured = replace(space, points=placed, metric=metric)
         grown = CompiledSearch(measured, threads=threads).arrays()
@@ -547,7 +547,7 @@ def _open_search(asked: _Asked, side: str) -> ChosenSearch:
         return _OPENED[key]
     grown = {each.stem.removeprefix(_GROWN): each for each in folder.glob(f"{_GROWN}*.npy")}
     if grown:
-        from mutandis.search.kernel_search import CompiledSearch
+        from mutandis.geometry.kernel_search import CompiledSearch
 
         measured = _space(asked, side, "" if metric.move is None else _PLACED)
         measured = replace(measured, metric=metric.in_place)

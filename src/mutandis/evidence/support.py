@@ -19,7 +19,7 @@ from mutandis.engine.matches import MATCHES
 from mutandis.engine.methods import Center
 from mutandis.errors import PlanError
 from mutandis.evidence.sentences import explain_insufficient, explain_unfit
-from mutandis.search.samples import SortedPoints, rows_at_ranks
+from mutandis.geometry.samples import SortedPoints, rows_at_ranks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from mutandis.engine.members import Members
     from mutandis.engine.methods import Method
     from mutandis.engine.study import Study, World
-    from mutandis.search.distance import Metric, Points
+    from mutandis.geometry.distance import Metric, Points
 
 __all__ = ["Reach", "Support", "measure_balance", "measure_support", "typical_radii"]
 

@@ -15,12 +15,6 @@ from mutandis.decision.maker import DescribedMaker, describe_maker
 from mutandis.decision.rule import Rule
 from mutandis.engine.methods import METHODS, Center
 from mutandis.errors import FormulaError
-from mutandis.files.audit_file import write_plan
-from mutandis.files.case_files import case_name, write_case_files
-from mutandis.files.output_folder import read_settled
-from mutandis.files.results_folder import CASES, RECORD, read_key
-from mutandis.files.saved_audit import open_results
-from mutandis.files.table_files import hash_file
 from mutandis.report.case_model import (
     CaseDocument,
     Complainant,
@@ -42,6 +36,12 @@ from mutandis.report.formatting import known
 from mutandis.report.pdf import to_pdf
 from mutandis.report.redact import redact_case
 from mutandis.report.sentences import describe_headline
+from mutandis.store.audit_file import write_plan
+from mutandis.store.case_files import case_name, write_case_files
+from mutandis.store.output_folder import read_settled
+from mutandis.store.results_folder import CASES, RECORD, read_key
+from mutandis.store.saved_audit import open_results
+from mutandis.store.table_files import hash_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,9 +56,9 @@ if TYPE_CHECKING:
     from mutandis.data.population import Population
     from mutandis.engine.groups import Pair
     from mutandis.engine.members import Members
+    from mutandis.geometry.embedding import Axis
     from mutandis.pictures.picture import Picture
     from mutandis.report.case_model import Role
-    from mutandis.search.embedding import Axis
 
 __all__ = ["case_document", "save_case"]
 

@@ -409,8 +409,8 @@ class CaseDocument:
 
         It ends in .html, .json or .pdf (the extra `pdf`).
         """
-        from mutandis.files.text_files import write_atomically
         from mutandis.report.pdf import to_pdf
+        from mutandis.store.text_files import write_atomically
 
         writers: dict[str, Callable[[], str | bytes]] = {
             ".html": self.to_html,

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from mutandis.errors import MutandisError
-from mutandis.files.text_files import write_atomically
+from mutandis.store.text_files import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

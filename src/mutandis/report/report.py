@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from mutandis.auditing.tipping import rules_of
 from mutandis.data.columns import jsonable
-from mutandis.files.audit_file import write_plan
-from mutandis.files.text_files import write_atomically
 from mutandis.report import tables
 from mutandis.report.context import ReportContext
 from mutandis.report.formatting import listed, value
@@ -21,6 +19,8 @@ from mutandis.report.sentences import (
     diagnosis_sections,
     summarise,
 )
+from mutandis.store.audit_file import write_plan
+from mutandis.store.text_files import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,10 +13,10 @@ from mutandis.data.columns import plain_value
 from mutandis.engine.methods import METHODS
 from mutandis.evidence.findings import Verdict
 from mutandis.evidence.sentences import answer_about_her
+from mutandis.geometry.samples import rows_at_ranks
 from mutandis.pictures.findings import Differences
 from mutandis.report.context import compared
 from mutandis.report.formatting import count
-from mutandis.search.samples import rows_at_ranks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -23,7 +23,8 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsp
 import numpy as np
 
 from mutandis.errors import InputError, MutandisError
-from mutandis.files.duckdb_reader import (
+from mutandis.frames import check_columns
+from mutandis.store.duckdb_reader import (
     NUMBERS,
     Relation,
     arrow_relation,
@@ -35,7 +36,6 @@ from mutandis.files.duckdb_reader import (
     read_text_columns,
     refuse_huge,
 )
-from mutandis.frames import check_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator

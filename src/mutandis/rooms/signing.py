@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from mutandis.errors import SettingsError
-from mutandis.files.results_folder import signature_of
 from mutandis.limits import read_regular
+from mutandis.store.results_folder import signature_of
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import (

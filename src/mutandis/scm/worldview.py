@@ -149,7 +149,7 @@ class Worldview(Declaration):
         >>> worldview.names
         ('gender', 'salary', 'balance')
         """
-        from mutandis.files.worldview_files import read_worldview
+        from mutandis.store.worldview_files import read_worldview
 
         return read_worldview(source)
 
@@ -171,7 +171,7 @@ class Worldview(Declaration):
         >>> Worldview.from_graph(nx.DiGraph([("gender", "salary"), ("salary", "balance")]))
         Worldview({'salary': Linear('gender'), 'balance': Linear('salary')})
         """
-        from mutandis.files.worldview_files import worldview_from_graph
+        from mutandis.store.worldview_files import worldview_from_graph
 
         return worldview_from_graph(graph)
 

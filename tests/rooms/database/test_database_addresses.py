@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mutandis.errors import InputError, MutandisError
-from mutandis.files.audit_file import read_plan
 from mutandis.rooms.database import DatabaseQuery, connection_string
+from mutandis.store.audit_file import read_plan
 
 if TYPE_CHECKING:
     from pathlib import Path

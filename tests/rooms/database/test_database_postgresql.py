@@ -17,9 +17,9 @@ import pytest
 
 import mutandis as mm
 from mutandis.errors import InputError, UnknownColumnError
-from mutandis.files.audit_file import read_arguments
-from mutandis.files.sources import column_names, read_source, source_of
 from mutandis.rooms.database import DatabaseQuery
+from mutandis.store.audit_file import read_arguments
+from mutandis.store.sources import column_names, read_source, source_of
 
 if TYPE_CHECKING:
     from tests.conftest import Server

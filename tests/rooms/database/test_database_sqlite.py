@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mutandis.errors import InputError
-from mutandis.files.audit_file import read_arguments
-from mutandis.files.sources import column_names, read_source
 from mutandis.rooms.database import DatabaseQuery
+from mutandis.store.audit_file import read_arguments
+from mutandis.store.sources import column_names, read_source
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,9 +9,9 @@ import pytest
 
 import mutandis as mm
 from mutandis.errors import PlanError
-from mutandis.files.audit_file import read_plan_text
 from mutandis.rooms.explorer.workbench import Draft, Trial, editable
 from mutandis.rooms.explorer.worldview_yaml import write_draft
+from mutandis.store.audit_file import read_plan_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

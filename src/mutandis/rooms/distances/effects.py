@@ -24,9 +24,9 @@ import numpy as np
 
 from mutandis.data.attribute import AttributeKind
 from mutandis.errors import PlanError
-from mutandis.search.distance import Metric
-from mutandis.search.distances import Distance
-from mutandis.search.embedding import QUANTUM_BITS
+from mutandis.geometry.distance import Metric
+from mutandis.geometry.distances import Distance
+from mutandis.geometry.embedding import QUANTUM_BITS
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.data.attribute import Attribute
-    from mutandis.search.distance import Points
-    from mutandis.search.distances import Attributes, Learn, Sample
-    from mutandis.search.embedding import Embedding
+    from mutandis.geometry.distance import Points
+    from mutandis.geometry.distances import Attributes, Learn, Sample
+    from mutandis.geometry.embedding import Embedding
 
 __all__ = ["ZHANG"]
 

@@ -12,9 +12,8 @@ import numpy as np
 from mutandis.data.attribute import AttributeKind
 from mutandis.data.columns import Categories, Numbers
 from mutandis.errors import EquationError, PlanError
-from mutandis.scm.categorical import Categorical
-from mutandis.search.distance import Metric, Points
-from mutandis.search.distances import (
+from mutandis.geometry.distance import Metric, Points
+from mutandis.geometry.distances import (
     LEAST,
     SPAN,
     Distance,
@@ -29,8 +28,9 @@ from mutandis.search.distances import (
     squares,
     weights_of,
 )
-from mutandis.search.embedding import Term, choose_unit
-from mutandis.search.lattice import FINE_STEPS
+from mutandis.geometry.embedding import Term, choose_unit
+from mutandis.geometry.lattice import FINE_STEPS
+from mutandis.scm.categorical import Categorical
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.data.columns import Column
+    from mutandis.geometry.distances import Attributes, Learn, Sample, Weights
+    from mutandis.geometry.embedding import Axis, Embedding
     from mutandis.scm.predictor import LinearPredictor
-    from mutandis.search.distances import Attributes, Learn, Sample, Weights
-    from mutandis.search.embedding import Axis, Embedding
 
     Floats = NDArray[np.float64]
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from mutandis.errors import MutandisError, PlanError
-from mutandis.files.people_file import EXPORTS, export_people
 from mutandis.report.case_sentences import (
     attributes_that_change,
     doubt_lines,
@@ -25,6 +24,7 @@ from mutandis.rooms.explorer.two_audits import CHANGES, TwoAudits
 from mutandis.rooms.explorer.view import Lens
 from mutandis.rooms.explorer.workbench import ROLES, Draft, Trial, editable
 from mutandis.rooms.explorer.worldview_yaml import write_draft
+from mutandis.store.people_file import EXPORTS, export_people
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -13,7 +13,7 @@ from mutandis.config.worldview import (
 )
 from mutandis.config.yaml import read_yaml
 from mutandis.errors import PlanError
-from mutandis.files.audit_file import write_plan
+from mutandis.store.audit_file import write_plan
 
 if TYPE_CHECKING:
     from mutandis.rooms.explorer.workbench import Draft

@@ -1,0 +1,241 @@
+"""Exact search through SciPy's KD-tree.
+
+A nominal attribute becomes one coordinate per level, 0 or half the mismatch: two different levels
+then differ by half in two coordinates, the full mismatch in all. So the whole distance is an L1
+metric and a KD-tree with p=1 searches it. Of a sum of squares the mismatch is halved before its
+root is taken, and the tree searches with p=2.
+
+The tree works in float64 and may miss or misorder ties, so it only proposes. Candidates are
+measured again in integers. All points that were not proposed lie at least as far (in float64) as
+the last one that was; once the exact radius is smaller than that by more than rounding could
+explain, no point inside or on the radius can be missing. Otherwise twice as many are asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mutandis.geometry.engine import Listing, discard_progress
+from mutandis.geometry.ties import Neighbourhoods, RadiusCounts, count_candidates, select
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+    from scipy.spatial import cKDTree
+
+    from mutandis.geometry.distance import Points
+    from mutandis.geometry.engine import Progress, Queries, Space
+
+    _Integers = NDArray[np.int64]
+    _Rows = NDArray[np.intp]
+    _Answer = tuple[_Integers, Callable[[NDArray[np.bool_]], None]]
+    _Candidates = tuple[_Rows, _Integers, NDArray[np.float64]]
+
+# In the unit of the tree its points lie within [-1, 1], in at most some thousand coordinates:
+# rounding moves a float64 distance by far less than this, and by far less than this part of it.
+_ROUNDING = 1e-9
+# how many points are examined first for rows within a caliper
+_FIRST_WIDTH = 32
+# candidates held at a time (queries x neighbours): bounds the memory of a search
+_BATCH = 2_000_000
+# up to so many candidates are kept for the next question about the same centers
+_KEPT = 500_000
+# candidates that are found faster than threads start
+_WORTH_THREADS = 50_000
+
+
+def tree_dimensions(points: Points) -> int:
+    """Count the coordinates a tree over these points would have."""
+    return int(points.coordinates.shape[1]) + sum(_levels(points))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeSearch:
+    """Search with a KD-tree that proposes and integers that decide.
+
+    `levels` counts the levels of each nominal attribute among the points of the space; `unit`, a
+    power of two, is the integer that stands for 1.0 in the tree; -1 threads are all cores.
+    """
+
+    space: Space
+    tree: cKDTree
+    levels: tuple[int, ...]
+    unit: float
+    threads: int = -1
+    name: str = "tree"
+    # the centers that were asked about last, and their candidates: who is near is often asked for
+    # right after how far they are, and of people in the space again and again
+    _last: list[tuple[Queries, _Candidates]] = field(default_factory=list, init=False, repr=False)
+
+    @classmethod
+    def build(cls, space: Space, *, threads: int = -1) -> TreeSearch:
+        from scipy.spatial import cKDTree
+
+        levels, unit = _levels(space.points), _tree_unit(space)
+        tree = cKDTree(_floats(space, space.points, levels, unit))
+        return cls(space=space, tree=tree, levels=levels, unit=unit, threads=threads)
+
+    def neighbourhoods(
+        self, queries: Queries, ks: Sequence[int], *, progress: Progress = discard_progress
+    ) -> Neighbourhoods:
+        found = Neighbourhoods.empty(len(queries), len(ks))
+
+        def answer(chunk: _Rows, candidates: _Rows, distances: _Integers) -> _Answer:
+            answers = select(distances, *self._others(queries.take(chunk), candidates), ks)
+            return answers.radius.max(axis=1), lambda c: found.put(chunk[c], answers.take(c))
+
+        # her own point may be empty without her: k others are on at most k + 1 points
+        self._ask(queries, answer, width=max(ks) + 2, progress=progress)
+        return found
+
+    def within(self, queries: Queries, limits: NDArray[np.int64]) -> RadiusCounts:
+        found = RadiusCounts.empty(len(queries))
+
+        def answer(chunk: _Rows, candidates: _Rows, distances: _Integers) -> _Answer:
+            others = self._others(queries.take(chunk), candidates)
+            answers = count_candidates(distances, *others, limits[chunk])
+            return limits[chunk], lambda c: found.put(chunk[c], answers.take(c))
+
+        self._ask(queries, answer, width=_FIRST_WIDTH)
+        return found
+
+    def arrange(self, points: Points) -> NDArray[np.intp]:
+        return np.arange(len(points))
+
+    def visit(
+        self,
+        queries: Queries,
+        limits: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        use: Callable[[NDArray[np.intp], Listing], None],
+    ) -> None:
+        def answer(chunk: _Rows, candidates: _Rows, distances: _Integers) -> _Answer:
+            def hand_on(complete: NDArray[np.bool_]) -> None:
+                near = (distances <= limits[chunk, None]) & complete[:, None]
+                start = np.concatenate([[0], np.cumsum(near.sum(axis=1)[complete])])
+                listing = Listing(start=start, points=candidates[near], distances=distances[near])
+                use(chunk[complete], listing)
+
+            return limits[chunk], hand_on
+
+        # a point stands for at least one row, and the next one shows that none is missing
+        self._ask(queries, answer, width=int(np.median(rows)) + 1)
+
+    def _ask(
+        self,
+        queries: Queries,
+        answer: Callable[[_Rows, _Rows, _Integers], _Answer],
+        *,
+        width: int,
+        progress: Progress = discard_progress,
+    ) -> None:
+        """Answer from the `width` nearest candidates, and from twice as many where some may miss.
+
+        For a chunk of queries with their candidates and distances, `answer` gives the distance that
+        each answer depends on, and what to do with the complete ones.
+        """
+        pending = np.arange(len(queries))
+        while len(pending):
+            width = min(width, len(self.space.points))
+            unfinished = []
+            for chunk in _chunks(pending, _BATCH // width):
+                asked = queries.take(chunk)
+                keep = len(pending) == len(queries)  # not the few who need more candidates
+                candidates, distances, horizon = self._candidates(asked, width, keep=keep)
+                needed, use = answer(chunk, candidates, distances)
+                complete = self.space.metric.lengths(needed) / self.unit < horizon
+                if complete.any():
+                    use(complete)
+                unfinished.append(chunk[~complete])
+                progress(int(np.count_nonzero(complete)))
+            pending = np.concatenate(unfinished)
+            width *= 2
+
+    def _candidates(self, queries: Queries, width: int, *, keep: bool) -> _Candidates:
+        """Measure the `width` nearest points, or some more, or give what was measured last.
+
+        Beside them: how far (in the tree's unit) none is missing.
+        """
+        for known, found in self._last:
+            # more than `width` are as good, unless they are so many that measuring takes less
+            if width <= found[0].shape[1] <= 2 * width:
+                if _equal(known.points, queries.points):
+                    return found
+                rows = self._rows_among(known, queries)
+                if rows is not None:
+                    return found[0][rows], found[1][rows], found[2][rows]
+        found = self._measure(queries.points, width)
+        if keep and len(queries) * width <= _KEPT:
+            self._last[:] = [(queries, found)]
+        return found
+
+    def _rows_among(self, known: Queries, queries: Queries) -> _Rows | None:
+        """Find people of the space among those who were asked about; None if not all were."""
+        if (known.own < 0).any() or (queries.own < 0).any():
+            return None
+        place = np.full(len(self.space.points), -1)
+        place[known.own] = np.arange(len(known))
+        rows: _Rows = place[queries.own]
+        if (rows < 0).any() or not _equal(known.points.take(rows), queries.points):
+            return None
+        return rows
+
+    def _measure(self, centers: Points, width: int) -> _Candidates:
+        ranks = np.arange(1, width + 1)  # as a list of ranks, so that one neighbour is a column too
+        places = _floats(self.space, centers, self.levels, self.unit)
+        workers = 1 if len(centers) * width < _WORTH_THREADS else self.threads
+        power = 2 if self.space.metric.squared else 1
+        near, candidates = self.tree.query(places, k=ranks, p=power, workers=workers)
+        candidates = np.asarray(candidates, dtype=np.intp)
+        distances = self.space.metric.to_candidates(centers, self.space.points, candidates)
+        if width == len(self.space.points):
+            return candidates, distances, np.full(len(centers), np.inf)
+        return candidates, distances, np.asarray(near)[:, -1] * (1 - _ROUNDING) - _ROUNDING
+
+    def _others(self, queries: Queries, candidates: _Rows) -> tuple[_Integers, _Integers]:
+        """Count the rows of candidates, and the negatives, without the complainant's own."""
+        counts, negatives = self.space.counts[candidates], self.space.negatives[candidates]
+        own = candidates == queries.own[:, None]
+        return counts - own, negatives - (own & queries.own_negative[:, None])
+
+
+def _equal(one: Points, other: Points) -> bool:
+    return np.array_equal(one.coordinates, other.coordinates) and np.array_equal(
+        one.codes, other.codes
+    )
+
+
+def _levels(points: Points) -> tuple[int, ...]:
+    return tuple(int(codes.max(initial=-1)) + 1 for codes in points.codes.T)
+
+
+def _tree_unit(space: Space) -> float:
+    largest = max(
+        int(np.max(np.abs(space.points.coordinates), initial=1)),
+        int(np.max(space.metric.lengths(space.metric.mismatch), initial=1)),
+    )
+    return 2.0 ** largest.bit_length()
+
+
+def _floats(
+    space: Space, points: Points, levels: Sequence[int], unit: float
+) -> NDArray[np.float64]:
+    """Give the points as float64 coordinates whose L1 (or L2) distance is the distance itself."""
+    blocks = [points.coordinates / unit]
+    halves = space.metric.mismatch / 2
+    costs = np.sqrt(halves) if space.metric.squared else halves
+    for codes, cost, count in zip(points.codes.T, costs, levels, strict=True):
+        block = np.zeros((len(points), count + 1))
+        # a level that the space never holds differs from all others: the spare last coordinate
+        block[np.arange(len(points)), np.where(codes < count, codes, count)] = cost / unit
+        blocks.append(block)
+    return np.concatenate(blocks, axis=1)
+
+
+def _chunks(rows: NDArray[np.intp], size: int) -> Iterator[NDArray[np.intp]]:
+    for start in range(0, len(rows), max(1, size)):
+        yield rows[start : start + max(1, size)]

@@ -1,0 +1,437 @@
+"""Search by compiled kernels: a tree with boxes, or a scan of bytes where boxes prune nothing.
+
+Which of the two is faster depends on the data, not on the number of columns. So a few of the points
+go down the tree first, and the points they had to examine are counted: counted, not timed, so that
+the same table is always searched in the same way. Both are exact.
+
+Queries run in chunks, in the order of the tree, on as many threads as asked for. No query's result
+depends on another, so neither chunks nor threads can change an answer.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from math import isqrt
+from os import cpu_count
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from mutandis.geometry.engine import Listing, Queries, discard_progress
+from mutandis.geometry.kernels.bounds import Costs, choose_signs, level_bits, slants_of
+from mutandis.geometry.kernels.descent import (
+    KernelQueries,
+    TreeListing,
+    homes,
+    list_in_tree,
+    nearest_in_tree,
+    within_in_tree,
+)
+from mutandis.geometry.kernels.scan import (
+    BLOCK,
+    FARTHEST,
+    LARGEST_BYTE,
+    Bytes,
+    pack,
+    scan_blocks,
+    turns_for,
+)
+from mutandis.geometry.kernels.selection import HALF, ONE_PERSON, Answers
+from mutandis.geometry.kernels.steps import MOST_ATTRIBUTES, Steps, take_steps
+from mutandis.geometry.kernels.tree import (
+    Boxes,
+    Exact,
+    Grid,
+    Tree,
+    boxes_over,
+    exact_in_floats,
+    exact_rows,
+    grow,
+)
+from mutandis.geometry.ties import Neighbourhoods, RadiusCounts
+from mutandis.mapped import empty
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from mutandis.geometry.distance import Points
+    from mutandis.geometry.engine import Progress, Space
+
+__all__ = ["CompiledSearch"]
+
+# points in a leaf: they are filtered in the time that another level of boxes would take
+LEAF = 384
+# queries that a thread answers at a time
+_CHUNK = 2048
+# points that go first, to measure how much of the space the tree has to examine
+_PILOT = 64
+# A scan takes about a fifth of the time per point that the tree does.
+_SCAN_FROM = 0.8
+# one point in 32 is in the sample that guesses radii
+_SAMPLE_SHARE, _SMALLEST_SAMPLE = 32, 1024
+# a guess from further down than this would take longer than it saves
+_LARGEST_RANK = 256
+# points that are listed at a time, and whose people are noted at a time
+_LISTED, _AT_ONCE = 1 << 21, 1 << 16
+
+
+class CompiledSearch:
+    """Search with kernels that numba compiles; see `kernels/` for how they work.
+
+    `kernel` ("tree" or "scan") overrides the choice by the data; `leaf` is how many points a leaf
+    of the tree may hold; `grown` is what `arrays` gives of a search of the same space, so that no
+    tree need be built.
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        *,
+        threads: int = -1,
+        kernel: str | None = None,
+        leaf: int = LEAF,
+        grown: Mapping[str, NDArray[Any]] | None = None,
+    ) -> None:
+        self._threads = threads if threads > 0 else cpu_count() or 1
+        self._kernel = kernel
+        self.name = "compiled tree"
+        self._squared = space.metric.squared
+        self._mismatch = space.metric.mismatch
+        self._costs = Costs(self._mismatch.astype(np.float64), (2,) if self._squared else ())
+        self._arranged: tuple[Points, NDArray[np.intp]] | None = None  # who was searched for last
+        # until it is settled which kernel reads them
+        self._given: Points | None = space.points
+        self._grid: Grid | None = None
+        if grown is None:
+            self._grow(space, leaf)
+        else:
+            self._take_up(grown)
+
+    def _grow(self, space: Space, leaf: int) -> None:
+        points = space.points
+        self._low, self._high = points.coordinates.min(axis=0), points.coordinates.max(axis=0)
+        self._signs = choose_signs(points.coordinates)
+        self._order = empty(len(points), np.int32)
+        self._order[:] = np.arange(len(points), dtype=np.int32)
+        # sides of boxes are compared with what names cost: for squares, with its root
+        sides = space.metric.lengths(self._mismatch)
+        self._tree = grow(self._points, sides, self._order, leaf=leaf, threads=self._threads)
+        self._crowd = empty(len(points), np.int64)
+        for start in range(0, len(points), _AT_ONCE):
+            some = self._order[start : start + _AT_ONCE]
+            crowd = (space.counts[some] << HALF) + space.negatives[some]
+            self._crowd[start : start + _AT_ONCE] = crowd
+
+    def _take_up(self, grown: Mapping[str, NDArray[Any]]) -> None:
+        self._low, self._high, self._signs = (grown[name] for name in ("low", "high", "signs"))
+        self._order, self._place, self._crowd = (grown[n] for n in ("order", "place", "crowd"))
+        boxes = Boxes(*(grown[f"box-{name}"] for name in Boxes._fields))
+        self._tree = Tree(grown["start"], grown["stop"], grown["right"], boxes)
+        self._exact = Exact(grown["exact"], self._crowd, self._costs)
+        self._steps = Steps(*(grown[f"step-{name}"] for name in Steps._fields))
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Give what the search is made of, as arrays by name."""
+        start, stop, right, boxes = self._tree
+        return {
+            "low": self._low,
+            "high": self._high,
+            "signs": self._signs,
+            "order": self._order,
+            "place": self._place,
+            "crowd": self._crowd,
+            "start": start,
+            "stop": stop,
+            "right": right,
+            **{f"box-{name}": each for name, each in boxes._asdict().items()},
+            "exact": self._exact.points,
+            **{f"step-{name}": each for name, each in self._steps._asdict().items()},
+        }
+
+    @staticmethod
+    def can_search(space: Space) -> bool:
+        """Tell whether the kernels are exact in this space, and have something to measure."""
+        points = space.points
+        return bool(
+            0 < len(points) <= space.counts.sum() < 2 ** (HALF - 1)
+            and 0 < points.coordinates.shape[1] + points.codes.shape[1] <= MOST_ATTRIBUTES
+            and exact_in_floats(
+                points.coordinates, space.metric.mismatch, squared=space.metric.squared
+            )
+        )
+
+    def neighbourhoods(
+        self, queries: Queries, ks: Sequence[int], *, progress: Progress = discard_progress
+    ) -> Neighbourhoods:
+        found = Neighbourhoods.empty(len(queries), len(ks))
+        # kernels answer for rising ks
+        columns = np.argsort(ks, kind="stable")
+        rising = np.asarray(ks, dtype=np.int64)[columns]
+        back = np.argsort(columns, kind="stable")
+        self._arranged = None
+        order = self._in_tree_order(queries)
+        if (queries.own < 0).all():  # others have a place in the tree
+            self._arranged = (queries.points, order)
+        scan = self._wants_scan(rising)
+
+        def work(rows: NDArray[np.intp]) -> None:
+            chunk = queries.take(rows)
+            overflow, centers = self._centers(chunk)
+            answers = self._scan(centers, rising) if scan else self._descend(centers, rising)[0]
+            radius, inside, negatives, rim, negatives_rim = (part[:, back] for part in answers)
+            here = Neighbourhoods(
+                radius=radius + overflow[:, None],
+                inside=inside,
+                rim=rim,
+                marks_inside=negatives[:, :, np.newaxis],
+                marks_rim=negatives_rim[:, :, np.newaxis],
+            )
+            found.put(rows, here)
+
+        self._in_chunks(work, order, progress)
+        return found
+
+    def within(self, queries: Queries, limits: NDArray[np.int64]) -> RadiusCounts:
+        found = RadiusCounts.empty(len(queries))
+
+        def work(rows: NDArray[np.intp]) -> None:
+            overflow, centers = self._centers(queries.take(rows))
+            # no distance among the points is larger than 2**53, so a limit need not be
+            left = np.minimum(limits[rows] - overflow, 2**53).astype(np.float64)
+            counted = _room_for_answers(len(rows), 1)
+            within_in_tree(self._tree, self._steps, self._exact, centers, left, counted)
+            people, negatives = counted.inside[:, 0], counted.negatives_inside
+            farthest = np.where(people > 0, counted.radius[:, 0] + overflow, -1)
+            found.put(rows, RadiusCounts(people=people, marks=negatives, farthest=farthest))
+
+        self._in_chunks(work, self._in_tree_order(queries), discard_progress)
+        return found
+
+    def arrange(self, points: Points) -> NDArray[np.intp]:
+        if self._arranged is not None and self._arranged[0] is points:
+            return self._arranged[1]
+        return self._in_tree_order(Queries.outside(points))
+
+    def visit(
+        self,
+        queries: Queries,
+        limits: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        use: Callable[[NDArray[np.intp], Listing], None],
+    ) -> None:
+        capacity = np.minimum(rows, len(self._order))
+
+        def work(chunk: NDArray[np.intp]) -> None:
+            for part in np.split(chunk, _cuts(capacity[chunk])):
+                use(part, self._list(queries.take(part), limits[part], capacity[part]))
+
+        # rows of the space have a place in the tree; others come as `arrange` has put them
+        order = np.arange(len(queries))
+        if (queries.own >= 0).all():
+            order = np.argsort(self._place[queries.own], kind="stable")
+        self._in_chunks(work, order, discard_progress)
+
+    def _list(
+        self, queries: Queries, limits: NDArray[np.int64], capacity: NDArray[np.int64]
+    ) -> Listing:
+        overflow, centers = self._centers(queries)
+        left = np.minimum(limits - overflow, 2**53).astype(np.float64)
+        # a point stands for at least one row; behind the last one there is a spare
+        points = np.empty(int(capacity.sum()) + 1, dtype=np.int32)
+        distances = np.empty(len(points), dtype=np.int64)
+        start = np.zeros(len(limits) + 1, dtype=np.intp)
+        listing = TreeListing(self._order, overflow, start, points, distances)
+        list_in_tree(self._tree, self._steps, self._exact, centers, left, listing)
+        return Listing(start=start, points=points[: start[-1]], distances=distances[: start[-1]])
+
+    def _centers(self, queries: Queries) -> tuple[NDArray[np.int64], KernelQueries]:
+        """Move queries into the span of the points; give how far each of them was moved.
+
+        Where distances are squared, they stay: the move would not shorten all distances alike.
+        """
+        points = queries.points
+        inside = points.coordinates
+        if not self._squared:
+            inside = np.clip(inside, self._low, self._high)
+        overflow = np.abs(points.coordinates - inside).sum(axis=1, dtype=np.int64)
+        values = np.concatenate([inside - self._low, points.codes], axis=1, dtype=np.float64)
+        place = np.full(len(queries), -1, dtype=np.int64)
+        inside_space = queries.own >= 0
+        if inside_space.any():
+            place[inside_space] = self._place[queries.own[inside_space]]
+        slants = slants_of(inside, self._low, self._signs).astype(np.float64)
+        herself = ONE_PERSON + queries.own_negative
+        return overflow, KernelQueries(values, slants, level_bits(points.codes), place, herself)
+
+    @property
+    def _points(self) -> Grid:
+        if self._grid is None:
+            if self._given is None:
+                raise RuntimeError("the points were released in favour of the blocks of the tree")
+            # kernels are compiled for one array layout: C order, writeable
+            coordinates = np.require(self._given.coordinates, requirements=["C", "W"])
+            codes = np.require(self._given.codes, requirements=["C", "W"])
+            slants = slants_of(coordinates, self._low, self._signs)
+            low = np.concatenate([self._low, np.zeros(slants.shape[1], dtype=np.int64)])
+            self._grid = Grid(coordinates, slants, codes, low)
+        return self._grid
+
+    @cached_property
+    def _place(self) -> NDArray[np.int32]:
+        """The position of each point in the order of the tree."""
+        place = empty(len(self._order), np.int32)
+        place[self._order] = np.arange(len(self._order), dtype=np.int32)
+        return place
+
+    def _in_tree_order(self, queries: Queries) -> NDArray[np.intp]:
+        """Sort queries by leaf: neighbours take the same path, through a warm cache."""
+        # in as few bytes as possible: numbers of 16 bits are sorted several times as fast
+        leaf = np.empty(len(queries), dtype=np.min_scalar_type(len(self._tree.start)))
+
+        def work(rows: NDArray[np.intp]) -> None:
+            leaf[rows] = homes(self._tree, self._costs, self._centers(queries.take(rows))[1])
+
+        rows = np.arange(len(queries))
+        if len(queries) <= 4 * _CHUNK:
+            work(rows)  # done before threads would have started
+        else:
+            self._in_chunks(work, rows, discard_progress)
+        return np.argsort(leaf, kind="stable")
+
+    def _in_chunks(
+        self, work: Callable[[NDArray[np.intp]], None], order: NDArray[np.intp], progress: Progress
+    ) -> None:
+        """Work on the queries chunk by chunk, on all threads, and report progress."""
+        size = max(1, min(_CHUNK, -(-len(order) // self._threads)))
+        chunks = [order[start : start + size] for start in range(0, len(order), size)]
+        if len(chunks) <= 1 or self._threads == 1:
+            for chunk in chunks:
+                work(chunk)
+                progress(len(chunk))
+            return
+        with ThreadPoolExecutor(self._threads) as pool:
+            try:
+                for chunk, _ in zip(chunks, pool.map(work, chunks), strict=True):
+                    progress(len(chunk))
+            except BaseException:
+                # an interrupt does not wait for chunks whose answers are discarded
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    # --- the tree ---
+
+    @cached_property
+    def _steps(self) -> Steps:
+        # a mask has 64 bits; where there are more levels, a bit stands for several
+        is_told = self._points.codes.max(axis=0, initial=0) < 64
+        return take_steps(self._tree, self._exact, is_told)
+
+    def _descend(self, centers: KernelQueries, ks: NDArray[np.int64]) -> tuple[Answers, int]:
+        """Answer from the tree, and count the points that were examined."""
+        answers = _room_for_answers(len(centers.values), len(ks))
+        examined = nearest_in_tree(self._tree, self._steps, self._exact, centers, ks, answers)
+        if (answers.radius < 0).any():
+            raise RuntimeError("the search found fewer rows than there are: please report this")
+        return answers, examined
+
+    def _wants_scan(self, ks: NDArray[np.int64]) -> bool:
+        """Send some of the points themselves down the tree, and see whether it prunes enough.
+
+        So it depends on the space alone: whoever is searched for, and by how many processes.
+        """
+        if self._kernel is None:
+            size = len(self._order)
+            few = self._order[np.linspace(0, size - 1, min(_PILOT, size)).astype(np.intp)]
+            points = cast("Points", self._given).take(few)
+            _, examined = self._descend(self._centers(Queries.outside(points))[1], ks)
+            self._kernel = "scan" if examined > _SCAN_FROM * len(few) * size else "tree"
+        self.name = f"compiled {self._kernel}"
+        # one copy of the points is enough: the one that the kernel reads
+        if self._kernel == "scan":
+            self.__dict__.pop("_steps", None)
+        elif self._steps.values.size:
+            self._grid = self._given = None
+        return self._kernel == "scan"
+
+    # --- the scan ---
+
+    @cached_property
+    def _quantum(self) -> int:
+        spans = (self._high - self._low).max(initial=0)
+        if self._squared:
+            # as many bytes as leave room for the sum of their squares
+            largest = isqrt(FARTHEST // (len(self._low) + len(self._mismatch)))
+            root = isqrt(int(self._mismatch.max(initial=0))) + 1
+            return int(max(spans, root)) // largest + 1
+        return int(max(spans, self._mismatch.max(initial=0))) // LARGEST_BYTE + 1
+
+    @cached_property
+    def _bytes(self) -> Bytes:
+        step = max(1, len(self._order) // max(_SMALLEST_SAMPLE, len(self._order) // _SAMPLE_SHARE))
+        sample = np.ascontiguousarray(self._order[::step])
+        return Bytes(
+            pack(self._points, self._order, self._quantum),
+            boxes_over(self._points, self._order, BLOCK),
+            pack(self._points, sample, self._quantum),
+            len(sample),
+            self._quantum,
+            (self._mismatch // self._quantum**2).astype(np.uint16)
+            if self._squared
+            else (self._mismatch // self._quantum).astype(np.uint8),
+            self._costs.squares,
+        )
+
+    @cached_property
+    def _exact(self) -> Exact:
+        rows = exact_rows(self._points, self._order)
+        return Exact(rows, self._crowd, self._costs)
+
+    def _scan(self, centers: KernelQueries, ks: NDArray[np.int64]) -> Answers:
+        answers = _room_for_answers(len(centers.values), len(ks))
+        self._scan_into(answers, centers, ks, rank=self._rank(int(ks[-1])))
+        again = np.flatnonzero(answers.radius[:, 0] < 0)
+        if len(again):
+            few = KernelQueries._make(part[again] for part in centers)
+            corrected = _room_for_answers(len(again), len(ks))
+            self._scan_into(corrected, few, ks, rank=-1)
+            for whole, part in zip(answers, corrected, strict=True):
+                whole[again] = part
+        return answers
+
+    def _scan_into(
+        self, answers: Answers, centers: KernelQueries, ks: NDArray[np.int64], *, rank: int
+    ) -> None:
+        numbers = len(self._low)
+        inside = centers.values[:, :numbers]
+        if self._squared:
+            inside = np.clip(inside, 0, self._high - self._low)
+        steps = inside.astype(np.int64) // self._quantum
+        names = centers.values[:, numbers:].astype(np.int64) & LARGEST_BYTE
+        scan_blocks(
+            self._bytes,
+            self._exact,
+            centers,
+            np.concatenate([steps, names], axis=1).astype(np.uint8),
+            ks,
+            rank,
+            turns_for(int(ks[-1]), rank),
+            answers,
+        )
+
+    def _rank(self, k: int) -> int:
+        """Choose the rank in the sample that is hardly ever nearer than the k-th nearest row."""
+        expected = k * self._bytes.sampled / len(self._order)
+        rank = int(np.ceil(expected + 3 * np.sqrt(expected) + 2))
+        return rank if rank < min(self._bytes.sampled, _LARGEST_RANK) else -1
+
+
+def _cuts(capacity: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Tell where to cut a chunk so that each part lists no more than fits into the memory."""
+    return np.flatnonzero(np.diff(np.cumsum(capacity) // _LISTED)) + 1
+
+
+def _room_for_answers(queries: int, ks: int) -> Answers:
+    return Answers(*(np.zeros((queries, ks), dtype=np.int64) for _ in Answers._fields))

@@ -1,0 +1,163 @@
+"""The candidates of one query in bins by distance, so that the radius shrinks without sorting.
+
+Each candidate is counted in a bin: the whole part of its distance times a scale. A product with the
+same scale never falls when the distance rises, and nor does its whole part, so every candidate in a
+lower bin is nearer than any in a higher one.
+
+*Proof that the radius holds.* Let `last` be the lowest bin up to which at least k people are
+counted. A candidate in a higher bin is farther than k people, so it is neither inside the final
+radius nor on it, and may be left out. The k-th nearest is in `last` itself: up to the bin before,
+there are fewer than k. So only that bin has to be sorted out at the end, and all before it count
+without another look.
+
+`edge` is a distance that no candidate up to `last` exceeds: if the product of a distance and the
+scale, rounded, is below last + 1, the distance is below (last + 1) / scale but for two roundings.
+
+Bins are made for a radius within which k people are known to be. Where none is known, all
+candidates fall into the first bin until there are many; then the k-th nearest gives the radius.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from mutandis.geometry.kernels.jit import part
+from mutandis.geometry.kernels.selection import HALF, Candidates, nearest, room_for, write_answer
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from mutandis.geometry.kernels.selection import Answers
+
+__all__ = [
+    "BINS",
+    "LAST",
+    "PEOPLE",
+    "SIZE",
+    "Reservoir",
+    "answer",
+    "bin_of",
+    "clear",
+    "edge",
+    "reservoir_for",
+    "settle",
+    "shrink",
+]
+
+BINS = 256
+"""How many bins; one more takes what does not count."""
+
+# of one type from the start: for a literal, numba would compile once more
+_ZERO: Any = np.int64(0)
+# more than two roundings of a float64
+_ROUNDED_UP = 1.0 + 2.0**-50
+
+
+class Reservoir(NamedTuple):
+    """Candidates of a query, the bins that count them, and room for the candidates of one bin.
+
+    `scale` is that of the bins; `held` are how many candidates there are, the last bin that counts,
+    and the people up to it.
+    """
+
+    candidates: Candidates
+    bins: NDArray[np.int64]
+    chosen: Candidates
+    scale: NDArray[np.float64]
+    held: NDArray[np.int64]
+
+
+SIZE, LAST, PEOPLE = range(3)
+"""What `Reservoir.held` holds."""
+
+
+def reservoir_for(size: int) -> Reservoir:
+    """Allocate for `size` candidates, and one that is written and does not count."""
+    bins, scale, held = np.zeros(BINS + 1, np.int64), np.zeros(1), np.zeros(3, np.int64)
+    return Reservoir(room_for(size + 1), bins, room_for(size + 1), scale, held)
+
+
+@part
+def clear(reservoir: Reservoir, radius: float) -> None:
+    """Count no candidate any more, in bins of which the last has this radius (or all: infinite)."""
+    bins, held = reservoir.bins, reservoir.held
+    reservoir.scale[0] = (BINS - 1) / max(radius, 1.0)
+    held[SIZE], held[LAST], held[PEOPLE] = 0, BINS - 1, 0
+    for place in range(np.uint64(len(bins))):  # numba takes long to compile `bins[:] = 0`
+        bins[place] = 0
+
+
+@part
+def bin_of(distance: float, scale: float) -> int:
+    """Give the bin of a distance. Everywhere the same product: else bins would not be in order."""
+    return int(distance * scale)
+
+
+@part
+def edge(reservoir: Reservoir) -> float:
+    scale = reservoir.scale[0]
+    return (reservoir.held[LAST] + 1) / scale * _ROUNDED_UP if scale > 0.0 else np.inf
+
+
+@part
+def shrink(reservoir: Reservoir, k: int) -> None:
+    """Leave out the bins that k people do not need."""
+    bins, held = reservoir.bins, reservoir.held
+    enough, last, people = np.int64(k) << HALF, held[LAST], held[PEOPLE]
+    while people - bins[last] >= enough:
+        people -= bins[last]
+        last -= 1
+    held[LAST], held[PEOPLE] = last, people
+
+
+@part
+def settle(reservoir: Reservoir, k: int) -> None:
+    """Drop all but the nearest k people (and ties), and make finer bins for them."""
+    candidates, bins, held = reservoir.candidates, reservoir.bins, reservoir.held
+    radius, _, _, size = nearest(candidates, held[SIZE], k)
+    clear(reservoir, radius)
+    scale = reservoir.scale[0]
+    for place in range(size):
+        here = candidates.people[place]
+        bins[bin_of(candidates.distances[place], scale)] += here
+        held[PEOPLE] += here
+    held[SIZE] = size
+
+
+@part
+def _choose(reservoir: Reservoir) -> int:
+    """Copy the candidates of the last bin into `chosen`, and count them."""
+    distances, people = reservoir.candidates
+    chosen_distances, chosen_people = reservoir.chosen
+    chosen: int = _ZERO
+    scale, last = reservoir.scale[0], reservoir.held[LAST]
+    for place in range(reservoir.held[SIZE]):
+        distance = distances[place]
+        chosen_distances[chosen] = distance
+        chosen_people[chosen] = people[place]
+        chosen += bin_of(distance, scale) == last
+    return chosen
+
+
+@part
+def answer(reservoir: Reservoir, ks: NDArray[np.int64], answers: Answers, query: int) -> float:
+    """Write the answers of one query for all ks (in rising order); give the largest radius.
+
+    If fewer than k people were found, which no proof allows, the radius is -1: the caller stops.
+    """
+    held = reservoir.held
+    if held[PEOPLE] < np.int64(ks[-1]) << HALF:
+        answers.radius[query, 0] = -1
+        return np.inf
+    largest = 0.0
+    for column in range(len(ks) - 1, -1, -1):
+        k = ks[column]
+        shrink(reservoir, k)
+        before = held[PEOPLE] - reservoir.bins[held[LAST]]
+        chosen = _choose(reservoir)
+        radius, inside, rim, _ = nearest(reservoir.chosen, chosen, k - (before >> HALF))
+        write_answer(answers, query, column, radius, before + inside, rim)
+        largest = max(largest, radius)
+    return largest

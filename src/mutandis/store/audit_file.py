@@ -1,0 +1,283 @@
+"""An audit in a file: a plan from YAML, and YAML from a plan."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass, fields, is_dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mutandis.auditing.plan import Origin, plan
+from mutandis.config.fields import placed
+from mutandis.config.schema import read_audit_file
+from mutandis.config.sections import load_decision, open_source
+from mutandis.config.worldview import describe_worldview
+from mutandis.config.yaml import read_yaml, replace_section, write_yaml
+from mutandis.data.columns import jsonable
+from mutandis.errors import WorldviewError
+from mutandis.outcomes.score import Score
+from mutandis.store.table_files import hash_file
+from mutandis.store.text_files import read_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mutandis.auditing.counterfactual_table import CounterfactualTable
+    from mutandis.auditing.plan import Plan
+    from mutandis.data.attribute import Attribute
+    from mutandis.data.population import Population
+    from mutandis.data.protection import Protection
+    from mutandis.decision.maker import DecisionMaker
+    from mutandis.scm import Worldview
+    from mutandis.store.sources import Source
+
+__all__ = [
+    "SavedInputs",
+    "read_arguments",
+    "read_plan",
+    "read_plan_text",
+    "write_doubt",
+    "write_plan",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedInputs:
+    """What an audit was made from, as a results folder keeps it.
+
+    The counterfactuals take the place of a worldview that no file can hold.
+    """
+
+    population: Population
+    counterfactuals: CounterfactualTable | None
+    decision: DecisionMaker | None
+
+
+def read_plan(path: str | os.PathLike[str], *, trust_code: bool = False) -> Plan:
+    """Read an audit file and its table, and check everything.
+
+    Parameters
+    ----------
+    path
+        The file. Tables and models are named relative to its folder.
+    trust_code
+        Run the code that the file names: a Python function, a pickled model, or types of a skops
+        file that are not known to be harmless. The file cannot say so itself.
+
+    Raises
+    ------
+    SettingsError
+        The file cannot be read as it is written; the message names the line and the key.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import mutandis as mm
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     mm.datasets.loan(n=500).to_csv(Path(folder, "loan.csv"), index=False)
+    ...     file = Path(folder, "audit.yaml")
+    ...     _ = file.write_text(
+    ...         '''
+    ... data: {source: loan.csv}
+    ... outcome: {column: LoanApproval, negative: -1}
+    ... protected: {attribute: Gender, value: 1, reference: 0}
+    ... attributes: {AnnualSalary: continuous, AccountBalance: continuous}
+    ... ks: [15]
+    ... '''
+    ...     )
+    ...     print(mm.read_plan(file))
+    Plan of an audit of 498 decisions on the status 'Gender'; methods st; k = 15
+    """
+    path = Path(path)
+    return read_plan_text(
+        read_text(path), folder=path.parent, name=path.name, trust_code=trust_code
+    )
+
+
+def read_plan_text(
+    text: str,
+    *,
+    folder: Path,
+    name: str,
+    trust_code: bool = False,
+    saved: SavedInputs | None = None,
+) -> Plan:
+    """Read the text of an audit file, as it stood in a folder under a name.
+
+    With inputs that a results folder has `saved`, nothing else is loaded.
+    """
+    source, files, arguments = read_arguments(
+        text, folder=folder, name=name, trust_code=trust_code, saved=saved
+    )
+    described = source.describe()
+    if saved is None:
+        # before the table is read: a change in between is noticed by the next who verifies
+        described["sha256"] = source.sha256()
+    labels = arguments.pop("labels", None)
+    planned = plan(source if saved is None else saved.population, **arguments)
+    if labels is not None:
+        with placed(read_yaml(text, source=name), "labels"):
+            planned = planned.with_labels(labels)
+    origin = Origin(
+        text=text,
+        name=name,
+        folder=folder,
+        source=described,
+        files={Path(os.path.relpath(path, folder)).as_posix(): hash_file(path) for path in files},
+    )
+    return replace(planned, origin=origin)
+
+
+def read_arguments(
+    text: str,
+    *,
+    folder: Path,
+    name: str,
+    trust_code: bool = False,
+    saved: SavedInputs | None = None,
+) -> tuple[Source, tuple[Path, ...], dict[str, Any]]:
+    """Read where the table is, which further files were read, and the arguments of `plan`.
+
+    Next to these, `labels` has the labels, if there are any.
+    """
+    document = read_yaml(text, source=name)
+    written = read_audit_file(document)
+    with placed(document, "data"):
+        source: Source = open_source(written.data, folder=folder)
+    arguments = {
+        each.name: getattr(written, each.name)
+        for each in fields(written)
+        if each.name in document.data and each.name not in {"data", "decision"}
+    }
+    arguments |= {"id": written.data.id, "missing": written.data.missing, **written.outcome}
+    if saved is not None:
+        arguments["decision"] = saved.decision
+        if written.worldview is None:
+            arguments["counterfactuals"] = saved.counterfactuals
+        return source, (), arguments
+    protected = written.protected
+    statuses = protected if isinstance(protected, list) else [protected]
+    # last, since it may load a model; it is shown no ids and no outcomes unless it asks for them
+    with placed(document, "decision"):
+        decider = load_decision(
+            written.decision,
+            folder=folder,
+            columns=tuple(
+                dict.fromkeys([*written.attributes, *(each.attribute for each in statuses)])
+            ),
+            trust_code=trust_code,
+            scores=isinstance(written.outcome["outcome"], Score),
+        )
+    return source, decider.files, {**arguments, "decision": decider.maker}
+
+
+def write_plan(planned: Plan) -> str:
+    """Write a plan as an audit file has it, except for the section on data.
+
+    What no file can hold (a function, a model, an equation around an object) is in a comment.
+    """
+    sections: dict[str, Any] = {
+        "outcome": planned.outcome.declaration,
+        "protected": [_protection(each) for each in planned.protections]
+        if planned.combine
+        else _protection(planned.protections[0]),
+    }
+    sections |= {"combine": planned.combine} if planned.combine else {}
+    sections["attributes"] = {each.name: _attribute(each) for each in planned.attributes}
+    return (
+        write_yaml(jsonable(sections))
+        + _worldview(planned)
+        + _decision(planned)
+        + write_yaml(jsonable(_settings(planned.settings)))
+        + (write_yaml({"labels": planned.labels.as_dict()}) if planned.labels else "")
+        + _unwritten_worldviews(planned)
+    )
+
+
+def _settings(section: Any) -> dict[str, Any]:
+    """Return the settings of a section that are not None, and those of sections inside it."""
+    written = {}
+    for each in fields(section):
+        value = getattr(section, each.name)
+        if is_dataclass(value):
+            value = _settings(value)
+        if each.name == "worldviews":
+            value = _describe_worldviews(value) or None
+        if value is not None:
+            written[each.name] = list(value) if isinstance(value, tuple) else value
+    return written
+
+
+def _describe_worldviews(worldviews: Mapping[str, Worldview] | None) -> dict[str, Any]:
+    """Return those worldviews that a file can hold."""
+    described = {}
+    for name, each in (worldviews or {}).items():
+        with suppress(WorldviewError):
+            described[name] = describe_worldview(each)
+    return described
+
+
+def _unwritten_worldviews(planned: Plan) -> str:
+    others = planned.settings.uncertainty.worldviews or {}
+    lacking = others.keys() - _describe_worldviews(others).keys()
+    return "".join(_comment(f"worldview {n!r}", repr(others[n])) for n in others if n in lacking)
+
+
+def write_doubt(text: str, planned: Plan) -> str:
+    """Write the plan's section `uncertainty` into an audit file that does not hold all of it."""
+    doubt = planned.settings.uncertainty
+    written = read_yaml(text).data.get("uncertainty") or {}
+    others = {**_describe_worldviews(doubt.worldviews), **(written.get("worldviews") or {})}
+    # tipping points are found wherever worldviews are compared
+    kept = {name: value for name, value in written.items() if name != "tipping" or value}
+    wanted = kept | ({"variants": True} if doubt.variants else {})
+    wanted |= {"worldviews": others} if others else {}
+    return text if wanted == written else replace_section(text, "uncertainty", wanted)
+
+
+def _protection(protection: Protection) -> dict[str, Any]:
+    described: dict[str, Any] = {"attribute": protection.attribute}
+    values = list(protection.values)
+    if values:
+        described["value"] = values[0] if len(values) == 1 else values
+    described["reference"] = protection.reference
+    return described | ({"pool": True} if protection.pool else {})
+
+
+def _attribute(attribute: Attribute) -> Any:
+    if not attribute.levels and attribute.weight == 1 and not attribute.compare_missing:
+        return attribute.kind.value
+    described: dict[str, Any] = {"kind": attribute.kind.value}
+    described |= {"levels": list(attribute.levels)} if attribute.levels else {}
+    described |= {"weight": attribute.weight} if attribute.weight != 1 else {}
+    return described | ({"compare_missing": True} if attribute.compare_missing else {})
+
+
+def _worldview(planned: Plan) -> str:
+    if planned.counterfactuals is not None:
+        return "# counterfactuals: supplied as a table\n"
+    if planned.worldview is None:
+        return "# worldview: none\n"
+    try:
+        return write_yaml({"worldview": describe_worldview(planned.worldview)})
+    except WorldviewError:
+        return _comment("worldview", repr(planned.worldview))
+
+
+def _decision(planned: Plan) -> str:
+    from mutandis.decision.maker import describe_maker
+
+    maker = planned.decision
+    if maker is None:
+        return write_yaml({"decision": {"recorded": True}})
+    described = describe_maker(maker)
+    if set(described) == {"kind", "rule"}:  # also of results, which hold the description alone
+        return write_yaml({"decision": {"rule": described["rule"]}})
+    return _comment("decision", "; ".join(f"{name} {each}" for name, each in described.items()))
+
+
+def _comment(name: str, text: str) -> str:
+    """Keep to one line: text after a line break would be read as a setting."""
+    return f"# {name}: {' '.join(text.split())}\n"

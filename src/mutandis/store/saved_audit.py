@@ -1,0 +1,677 @@
+"""A finished audit in a folder: written whole or not at all, and read back without a rerun.
+
+Beside what people read (report, pictures, counts, findings) the folder keeps what was counted, so
+that the audit can answer further questions: the columns that were used, the counterfactual ones,
+and the integer counts of the search. Nothing that is read back is executed: neither a model nor a
+module is loaded, and the decision maker is only described.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+import zlib
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from shutil import copyfile
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mutandis.auditing.audit import Audit
+from mutandis.auditing.counterfactual_table import CounterfactualTable
+from mutandis.auditing.multiple import run_multiple
+from mutandis.auditing.provenance import Provenance, current_versions, hash_population
+from mutandis.auditing.run import study_of
+from mutandis.auditing.sham import ShamAudits
+from mutandis.auditing.tipping import Tipping, count_grades, rules_of, summarise_grades
+from mutandis.auditing.worldview_comparison import WorldviewVerdicts
+from mutandis.config.yaml import read_yaml, write_yaml
+from mutandis.data.columns import Categories, Numbers, frozen, jsonable, plain_value
+from mutandis.data.population import Population, patch_rows
+from mutandis.decision.agreement import RecordAgreement
+from mutandis.decision.maker import DescribedMaker, query_records, required_columns
+from mutandis.engine.engine import Engine
+from mutandis.engine.pack import WHOLE, tally_arrays, tally_of
+from mutandis.engine.study import World
+from mutandis.errors import DecisionError, MutandisError, OutputError
+from mutandis.frames import columns_of, open_frame
+from mutandis.geometry.ties import Neighbourhoods
+from mutandis.limits import explain_limit, limit, open_regular, unpacked_bytes
+from mutandis.store.audit_file import SavedInputs, read_plan_text, write_doubt, write_plan
+from mutandis.store.findings_file import write_findings
+from mutandis.store.output_folder import (
+    locked_folder,
+    output_folder,
+    read_settled,
+    recover_output,
+)
+from mutandis.store.results_folder import (
+    CASES,
+    COUNTS,
+    FINDINGS,
+    PLOTS,
+    QUERIES,
+    RECORD,
+    REPORT,
+    SCHEMAS,
+    STATE,
+    find_differences,
+    is_audit_folder,
+    read_record,
+    signature_of,
+    write_record,
+)
+from mutandis.store.table_files import hash_file
+from mutandis.store.text_files import write_csv
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from mutandis.auditing.plan import Plan
+    from mutandis.config.schema import Settings
+    from mutandis.data.columns import Column
+    from mutandis.engine.study import Study
+    from mutandis.evidence.findings import Findings
+    from mutandis.scm import Diagnosis
+    from mutandis.store.results_folder import AuditRecord, RecordKey
+
+__all__ = [
+    "open_results",
+    "same_state",
+    "save_again",
+    "save_audit",
+    "write_files",
+    "write_numbers",
+]
+
+# ten million rows with fifty attributes
+_BYTES = 4_000_000_000
+# numbers of an array that are compressed to see whether it gets smaller, and what counts as that
+_TRIED, _SHRUNK = 1 << 14, 0.9
+
+
+def save_audit(
+    audit: Audit,
+    folder: Path,
+    *,
+    overwrite: bool = False,
+    key: RecordKey | None = None,
+    notes: Sequence[str] = (),
+    progress: Callable[[int, int], None] | None = None,
+) -> None:
+    """Write an audit into a folder, as `Audit.save` says.
+
+    `notes` is what was said to the auditor while the audit ran; `progress` is called with the
+    numbers of findings that are written and that there are.
+    """
+    with output_folder(folder, replace=overwrite, known=is_audit_folder) as temporary:
+        write_files(temporary, audit, out=folder, notes=notes, progress=progress)
+        if key is not None:
+            key.sign(temporary / RECORD)
+
+
+def save_again(audit: Audit, folder: Path, *, key: RecordKey | None = None) -> None:
+    """Write results anew for an audit that was opened from them, and that has more to say now.
+
+    Signed results stay signed, by the same key. Case files that were made of the results as they
+    were would be of other results.
+    """
+    with locked_folder(folder):
+        record = read_record(folder)
+        _check_same_results(record, audit, key)
+        with output_folder(folder, replace=True, known=is_audit_folder) as temporary:
+            if QUERIES in record.outputs:
+                copyfile(folder / QUERIES, temporary / QUERIES)
+            write_files(temporary, audit, out=folder, notes=record.data["notes"])
+            if key is not None:
+                key.sign(temporary / RECORD)
+
+
+def _check_same_results(record: AuditRecord, audit: Audit, key: RecordKey | None) -> None:
+    folder = record.folder
+    differences = find_differences(record)
+    before, now = record.data["provenance"], audit.provenance
+    if differences or before["data"] != jsonable(now.as_dict()["data"]):
+        raise OutputError(
+            f"The results in {str(folder)!r} are not those that were opened, or were changed. Run "
+            "the audit again."
+        )
+    if before["versions"] != current_versions():
+        raise OutputError(
+            f"The results in {str(folder)!r} were made by other versions of mutandis, Python or "
+            "the libraries that compute, and would be written by two. Run the audit again."
+        )
+    if (folder / CASES).exists():
+        raise OutputError(
+            f"{str(folder / CASES)!r} holds case files, which say nothing of what is added now. "
+            "Move them away, and write them again afterwards."
+        )
+    path = folder / RECORD
+    if key is None and signature_of(path).exists():
+        raise OutputError(
+            f"The results in {str(folder)!r} are signed, and would no longer be: add --sign "
+            "KEYFILE (in Python: sign=)."
+        )
+    fault = None if key is None else key.find_fault(path)
+    if fault == "is not signed with this key":
+        raise OutputError(f"{str(path)!r} {fault}. Run the audit again with --sign.")
+
+
+def write_files(
+    folder: Path,
+    audit: Audit,
+    *,
+    out: Path,
+    notes: Sequence[str] = (),
+    progress: Callable[[int, int], None] | None = None,
+) -> None:
+    """Write all files of an audit, as they are to stand in the folder `out`."""
+    diagnosis = audit.plan.check_worldview()
+    write_numbers(folder, audit, progress=progress)
+    _write_report(folder, audit, diagnosis)
+    _write_queries(folder, audit)
+    _write_state(folder / STATE, audit)
+    _write_schemas(folder)
+    write_record(folder, _record(audit, diagnosis, notes, out))
+
+
+def _write_schemas(folder: Path) -> None:
+    """Write the JSON Schemas of findings, case files and the record."""
+    (folder / SCHEMAS).mkdir()
+    for each in resources.files("mutandis.store").joinpath("schemas").iterdir():
+        (folder / SCHEMAS / each.name).write_bytes(each.read_bytes())
+
+
+def write_numbers(
+    folder: Path, audit: Audit, *, progress: Callable[[int, int], None] | None = None
+) -> None:
+    """Write the findings and the counts."""
+    write_findings(folder / FINDINGS, _followed(audit, progress))
+    write_csv(folder / COUNTS, columns_of(audit.count_records()))
+
+
+def _followed(audit: Audit, progress: Callable[[int, int], None] | None) -> Iterator[Findings]:
+    total = len(audit.methods) * len(audit.ks)
+    for done, findings in enumerate(audit.each_findings(), start=1):
+        yield findings
+        if progress is not None:
+            progress(done, total)
+
+
+def _write_report(folder: Path, audit: Audit, diagnosis: Diagnosis | None) -> None:
+    report = audit.report(diagnosis=diagnosis)
+    (folder / REPORT).write_text(report.html, encoding="utf-8")
+    (folder / PLOTS).mkdir()
+    for name, svg in report.plots.items():
+        (folder / PLOTS / f"{name}.svg").write_text(str(svg), encoding="utf-8")
+
+
+def _write_queries(folder: Path, audit: Audit) -> None:
+    """Keep the log of what an endpoint was asked, without any row that was sent."""
+    records = query_records(audit.plan.decision)
+    if records:
+        lines = (json.dumps(each, ensure_ascii=False) for each in records)
+        (folder / QUERIES).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def _record(
+    audit: Audit, diagnosis: Diagnosis | None, notes: Sequence[str], out: Path
+) -> dict[str, Any]:
+    origin = audit.plan.origin
+    text = (
+        _data_section(audit.plan) + write_plan(audit.plan)
+        if origin is None
+        else write_doubt(origin.text, audit.plan)
+    )
+    base = Path.cwd() if origin is None else origin.folder
+    return {
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "config": {
+            "name": "audit.yaml" if origin is None else origin.name,
+            "folder": os.path.relpath(base.resolve(), out.resolve()),
+            "text": text,
+        },
+        "settings": read_yaml(text).data,
+        "labels": audit.plan.labels.as_dict(),
+        "source": {"kind": "memory", "sha256": ""} if origin is None else dict(origin.source),
+        "files": {} if origin is None else dict(origin.files),
+        "provenance": audit.provenance.as_dict(),
+        "diagnostics": None if diagnosis is None else diagnosis.as_dict(),
+        "disagreement": audit.disagreement,
+        "sham": None if audit.sham_audits is None else audit.sham_audits.as_dict(),
+        "robustness": _robustness(audit),
+        "notes": list(notes),
+    }
+
+
+def _robustness(audit: Audit) -> dict[str, Any] | None:
+    if not audit.plan.settings.uncertainty.tipping:
+        return None
+    compared = audit.measure_worldviews()
+    return {
+        "rules": rules_of(audit),
+        "verdicts": count_grades(audit.measure_tipping(), audit.evaluate().verdicts()),
+        "sentence": summarise_grades(audit),
+        **({} if compared is None else compared.as_dict()),
+    }
+
+
+def _data_section(plan: Plan) -> str:
+    """Write the section on data for a table that came from memory: there is no file to name."""
+    return write_yaml({"data": {"source": "(memory)", **({"id": plan.id} if plan.id else {})}})
+
+
+def _write_state(path: Path, audit: Audit) -> None:
+    """Write what was counted: arrays, and a header in JSON that refers to them by number."""
+    population = audit.plan.population
+    state = {
+        "id": audit.plan.id,
+        "ids": _storable_ids(population.ids),
+        "positions": population.positions,
+        "columns": _store_columns(population.columns),
+        "dropped": list(population.dropped.items()),
+        "decision_inputs": _decision_inputs(audit.plan),
+        "parts": [_part_state(part) for part in audit.parts],
+        "tipping": _store_tipping(audit),
+        **_store_worldviews(audit),
+    }
+    arrays: list[NDArray[Any]] = []
+
+    def refer(array: NDArray[Any]) -> dict[str, str]:
+        arrays.append(array)
+        return {"array": f"arr_{len(arrays) - 1}"}  # the names that NumPy gives
+
+    text = json.dumps(state, default=refer)
+    header = np.frombuffer(text.encode(), dtype=np.uint8)
+    named = {f"arr_{number}": array for number, array in enumerate(arrays)} | {"header": header}
+    # as NumPy writes it, in a quarter of the time: its level of compression is fixed
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, array in named.items():
+            entry: Any = f"{name}.npy"
+            if not _shrinks(array):
+                entry = zipfile.ZipInfo(entry)  # stored as it is
+            with archive.open(entry, "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+
+
+def _shrinks(array: NDArray[Any]) -> bool:
+    """Tell from a part of an array whether it is worth compressing: measurements hardly are."""
+    part = np.asarray(array).flat[:_TRIED].tobytes()
+    return len(zlib.compress(part, 1)) < _SHRUNK * len(part)
+
+
+def _decision_inputs(plan: Plan) -> tuple[str, ...]:
+    return () if plan.decision is None else required_columns(plan.decision)
+
+
+def _store_tipping(audit: Audit) -> dict[str, Any] | None:
+    """Store the tipping points of the headline; who they are of is stored already."""
+    if not audit.plan.settings.uncertainty.tipping:
+        return None
+    found = audit.measure_tipping()
+    return {name: getattr(found, name) for name in ("point", "fragile", "appears", "without")}
+
+
+def _read_tipping(stored: Mapping[str, Any] | None, audit: Audit) -> dict[tuple[str, int], Tipping]:
+    """Read tipping points; results of before there were any are asked when they are needed."""
+    if stored is None:
+        return {}
+    ids = audit.plan.population.ids[audit.study.people]
+    flags = [stored["fragile"], *stored["without"].values()]
+    for kind, arrays in (("f", [stored["point"], stored["appears"]]), ("b", flags)):
+        for array in arrays:
+            _check_array(array, kind, ids.shape)
+    method, k = audit.plan.settings.primary
+    return {(method, k): Tipping(method=method, k=k, ids=ids, **stored)}
+
+
+def _store_worldviews(audit: Audit) -> dict[str, Any]:
+    """Store the verdicts under other worldviews, if any were compared."""
+    found = audit.measure_worldviews()
+    if found is None:
+        return {}
+    stored = {"names": list(found.names), "strength": found.strength, "delta_p": found.delta_p}
+    return {"worldviews": stored}
+
+
+def _read_worldviews(stored: Mapping[str, Any] | None, audit: Audit) -> list[WorldviewVerdicts]:
+    if stored is None:
+        return []
+    names = tuple(map(str, stored["names"]))
+    ids = audit.plan.population.ids[audit.study.people]
+    for kind, array in (("i", stored["strength"]), ("f", stored["delta_p"])):
+        _check_array(array, kind, (len(ids), len(names)))
+    if not (names and np.isin(stored["strength"], range(-1, 4)).all()):
+        raise ValueError("other verdicts")
+    method, k = audit.plan.settings.primary
+    return [
+        WorldviewVerdicts(
+            names=names,
+            method=method,
+            k=k,
+            worse=audit.plan.settings.evidence.direction == "negative",
+            ids=ids,
+            strength=stored["strength"],
+            delta_p=stored["delta_p"],
+        )
+    ]
+
+
+def _part_state(part: Audit) -> dict[str, Any]:
+    made = part.world.point
+    changed = {} if made is None else {name: made.columns[name] for name in sorted(made.changed)}
+    return {
+        "counterfactual": None if made is None else _store_columns(changed),
+        "refused": part.world.decided,
+        "tally": tally_arrays(part.tally),
+        "verdict_shares": dict(part.verdict_shares),
+        "drawn": [_store_drawn(part.study, drawn) for drawn in part.world.draws],
+        "refused_in_draws": part.world.decided_parts,
+    }
+
+
+def _store_drawn(study: Study, drawn: Population) -> list[tuple[str, NDArray[Any], Any]]:
+    """Store the rows of a draw that were compared."""
+    return _store_columns(
+        {name: drawn.part(name, study.protected) for name in sorted(drawn.changed)}
+    )
+
+
+def _store_columns(columns: Mapping[str, Column]) -> list[tuple[str, NDArray[Any], Any]]:
+    """List names, values and levels; what JSON does not know becomes text."""
+    stored: list[tuple[str, NDArray[Any], Any]] = []
+    for name, column in columns.items():
+        if isinstance(column, Numbers):
+            stored.append((name, column.values, None))
+        else:
+            levels = [plain_value(level) for level in column.levels]
+            plain = [x if isinstance(x, str | int | float) else str(x) for x in levels]
+            stored.append((name, column.codes, plain))
+    return stored
+
+
+def _storable_ids(ids: NDArray[Any]) -> NDArray[Any]:
+    if ids.dtype.kind in "iuf":
+        return ids
+    values = ids.tolist()
+    if all(type(each) is int for each in values):
+        return np.array(values, dtype=np.int64)
+    return np.array([str(each) for each in values], dtype=np.str_)
+
+
+def open_results(folder: str | os.PathLike[str]) -> Audit:
+    """Open a folder that `Audit.save` or `mutandis audit` has written.
+
+    The audit answers from the folder: nothing is fitted or searched again, and no model is loaded.
+    Tables come back as pandas frames.
+
+    Parameters
+    ----------
+    folder
+        The results folder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import mutandis as mm
+    >>> found = mm.audit(
+    ...     {
+    ...         "woman": [1, 1, 0, 0, 0, 0],
+    ...         "salary": [10.0, 11.0, 10.0, 11.0, 15.0, 16.0],
+    ...         "granted": ["no", "no", "no", "no", "yes", "yes"],
+    ...     },
+    ...     outcome="granted",
+    ...     negative="no",
+    ...     protected=mm.Protection("woman", value=1, reference=0),
+    ...     attributes={"salary": "continuous"},
+    ...     ks=(1,),
+    ... )
+    >>> with tempfile.TemporaryDirectory() as parent:
+    ...     found.save(Path(parent, "results"))
+    ...     again = mm.open_results(Path(parent, "results"))
+    ...     again.findings().equals(found.findings())
+    True
+    """
+    path = Path(folder)
+    return read_settled(path, lambda: _open_results(path))
+
+
+def _open_results(path: Path) -> Audit:
+    recover_output(path)
+    record = read_record(path)
+    if not record.is_intact:
+        raise _damaged(path / RECORD)
+    if not (path / STATE).is_file() or hash_file(path / STATE) != record.outputs.get(STATE):
+        raise _damaged(path / STATE)
+    with _whoever_wrote_it(path / STATE):
+        return _assemble(record, _read_state(path / STATE))
+
+
+@contextmanager
+def _whoever_wrote_it(path: Path) -> Iterator[None]:
+    """Say that a file is damaged, whatever its contents lead to: hashes that fit prove nothing."""
+    try:
+        yield
+    except MutandisError:
+        raise
+    except Exception:  # noqa: BLE001 - what was written by someone else can be anything
+        raise _damaged(path) from None
+
+
+def _assemble(record: AuditRecord, state: Mapping[str, Any]) -> Audit:
+    path = record.folder
+    population = _population(state)
+    provenance = Provenance(**record.data["provenance"])
+    if hash_population(population) != provenance.data["sha256"]:
+        raise _damaged(path / STATE)
+    described = provenance.settings["decision"]
+    origin = record.origin
+    plan = read_plan_text(
+        origin.text,
+        folder=origin.folder,
+        name=origin.name,
+        saved=SavedInputs(
+            population=population,
+            counterfactuals=_supplied(state["parts"][0], population),
+            decision=None
+            if described is None
+            else _Described(described, tuple(state.get("decision_inputs", ()))),
+        ),
+    )
+    plan = record.label(replace(plan, origin=origin))
+    parts = iter(state["parts"])
+
+    def restore(planned: Plan) -> Audit:
+        return _restore(next(parts), planned, provenance)
+
+    if plan.combine == "multiple":
+        audit: Audit = replace(run_multiple(plan, restore), provenance=provenance)
+    else:
+        audit = restore(plan)
+    return replace(
+        audit,
+        sham_audits=_read_sham(record.data["sham"]),
+        tippings=_read_tipping(state.get("tipping"), audit),
+        compared=_read_worldviews(state.get("worldviews"), audit),
+    )
+
+
+def _read_sham(data: Mapping[str, Any] | None) -> ShamAudits | None:
+    if data is None:
+        return None
+    known = {each.name: data[each.name] for each in fields(ShamAudits)}
+    return ShamAudits(**{**known, "found": tuple(data["found"])})
+
+
+def _supplied(part: Mapping[str, Any], population: Population) -> CounterfactualTable | None:
+    """Take stored counterfactuals for a supplied table, where no file can hold the worldview."""
+    if part["counterfactual"] is None:
+        return None
+    made = population.with_columns(_columns(part["counterfactual"]))
+    return CounterfactualTable(population=made, is_negative=part["refused"])
+
+
+def _restore(part: Mapping[str, Any], plan: Plan, provenance: Provenance) -> Audit:
+    """Put one audit together from what was stored about it."""
+    computed = counts = provenance.computed
+    if "parts" in computed:
+        computed = computed["parts"][plan.protections[0].attribute]
+    supplied = _supplied(part, plan.population)
+    study = study_of(plan)
+    drawn = tuple(
+        (patch_rows(plan.population, study.protected, _columns(each)), 1)
+        for each in part.get("drawn", ())
+    )
+    world = World(
+        point=None if supplied is None else supplied.population,
+        parts=drawn,
+        drawn=bool(drawn),
+        decided=part["refused"],
+        decided_parts=part.get("refused_in_draws"),
+    )
+    _check_tally(part["tally"], len(study.people), plan.settings)
+    with_record = counts["with_record"]
+    return Audit(
+        plan=plan,
+        engine=Engine(study),
+        world=world,
+        tally=tally_of(part["tally"]),
+        clipped=computed["clipped"],
+        provenance=replace(provenance, computed=computed),
+        with_record=None if with_record is None else RecordAgreement(**with_record),
+        verdict_shares=part["verdict_shares"],
+    )
+
+
+def _check_tally(tally: Mapping[str, Any], people: int, settings: Settings) -> None:
+    """Refuse counts that are not those of these complainants, before anything is made of them."""
+    ks = len(settings.ks)
+    if tuple(tally["ks"]) != settings.ks:
+        raise ValueError("other group sizes")
+    by_k = {each.name for each in fields(Neighbourhoods)}
+    for arrays in (tally["control"] or {}, *tally["test"].values()):
+        for name, array in arrays.items():
+            shape = (people, ks) if name in by_k else (people,)
+            kinds = "f" if name == "overflow_distance" else "i"
+            _check_array(array, kinds, (*shape, *array.shape[len(shape) :]))
+    if any(len(at_k) != ks for at_k in tally["made"].values()):
+        raise ValueError("other group sizes")
+    made = [each for at_k in tally["made"].values() for each in at_k]
+    marks = {name: tally[name] for name in ("own", "decided") if tally[name] is not None}
+    for arrays in (tally["matches"] or {}, marks, *made):
+        for name, array in arrays.items():
+            kinds = "iufbU" if name in WHOLE else "iufb"
+            _check_array(array, kinds, (people, *array.shape[1:]))
+
+
+def _check_array(array: NDArray[Any], kinds: str, shape: tuple[int, ...]) -> None:
+    if array.dtype.kind not in kinds or array.shape != shape:
+        raise ValueError("another array")
+
+
+def _population(state: Mapping[str, Any]) -> Population:
+    columns, ids = _columns(state["columns"]), frozen(state["ids"])
+    return Population(
+        columns=MappingProxyType(columns),
+        ids=ids,
+        positions=frozen(state["positions"].astype(np.intp)),
+        open_source=cache(lambda: open_frame(_as_table(columns, state["id"], ids))),
+        dropped=MappingProxyType(dict(state["dropped"])),
+        plain=True,
+    )
+
+
+def _columns(stored: Sequence[tuple[str, NDArray[Any], Any]]) -> dict[str, Column]:
+    columns: dict[str, Column] = {}
+    for name, array, levels in stored:
+        _check_array(array, "iufb" if levels is None else "i", (len(array),))
+        if levels is None:
+            columns[name] = Numbers(frozen(array))
+        else:
+            columns[name] = Categories(frozen(array), tuple(levels))
+    return columns
+
+
+def _as_table(columns: Mapping[str, Column], id: str | None, ids: NDArray[Any]) -> Any:  # noqa: A002
+    """Put columns into a pandas frame, as the table that was read."""
+    import pandas as pd
+
+    table: dict[str, Any] = {} if id is None else {id: ids}
+    for name, column in columns.items():
+        if isinstance(column, Numbers):
+            table[name] = column.values
+        else:
+            levels = np.array([*column.levels, None], dtype=object)
+            table[name] = pd.Series(levels[column.codes].tolist())
+    return pd.DataFrame(table)
+
+
+def _read_state(path: Path) -> dict[str, Any]:
+    with _open_state(path) as stored:
+
+        def resolve(found: dict[str, Any]) -> Any:
+            return stored[found["array"]] if found.keys() == {"array"} else found
+
+        state: dict[str, Any] = json.loads(stored["header"].tobytes(), object_hook=resolve)
+    return state
+
+
+@contextmanager
+def _open_state(path: Path) -> Iterator[Any]:
+    with _whoever_wrote_it(path):
+        with open_regular(path) as file:
+            unpacked = sum(unpacked_bytes(file).values())
+        if unpacked > limit(_BYTES):
+            raise OutputError(
+                f"{str(path)!r} has {unpacked:,} bytes when it is unpacked, and was not opened. "
+                f"{explain_limit(_BYTES, 'bytes')}"
+            )
+        with open_regular(path) as file, np.load(file, allow_pickle=False) as stored:
+            yield stored
+
+
+def same_state(first: Path, second: Path) -> bool:
+    """Tell whether two files of what was counted hold the same, however they are compressed."""
+    with _open_state(first) as one, _open_state(second) as other:
+        return sorted(one) == sorted(other) and all(
+            one[name].dtype == other[name].dtype and one[name].tobytes() == other[name].tobytes()
+            for name in one
+        )
+
+
+def _damaged(path: Path) -> OutputError:
+    return OutputError(
+        f"{str(path)!r} is missing or has been damaged, and the audit cannot be opened without it. "
+        "Run the audit again."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Described(DescribedMaker):
+    """A decision maker that is described in a results folder, and was not loaded."""
+
+    described: Mapping[str, Any]
+    inputs: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.inputs
+
+    def decide(self, frame: Any, /) -> Any:  # noqa: ARG002
+        raise DecisionError(
+            "This audit was read from its results folder, and its decision maker was not loaded. "
+            "Run the audit file again to ask it."
+        )
+
+    def describe(self) -> dict[str, Any]:
+        return dict(self.described)

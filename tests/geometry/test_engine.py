@@ -1,0 +1,413 @@
+"""Spaces, queries, grouped rows, and what the tree does to be exact within bounded memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from mutandis.geometry import kd_tree as tree
+from mutandis.geometry.brute import BruteSearch
+from mutandis.geometry.distance import Metric, Points
+from mutandis.geometry.engine import (
+    Listing,
+    Queries,
+    Space,
+    discard_progress,
+    find_neighbourhoods,
+    find_within,
+    group_rows,
+)
+from mutandis.geometry.kd_tree import TreeSearch
+from mutandis.geometry.kernel_search import CompiledSearch
+from tests.oracle import assert_equal_fields, list_near
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from mutandis.geometry.engine import Progress, Search
+    from mutandis.geometry.ties import Neighbourhoods, RadiusCounts
+
+
+PLAIN = Metric(mismatch=np.empty(0, dtype=np.int64), unit=1.0)
+
+
+def line(*coordinates: int) -> Points:
+    """Give points on a line."""
+    size = len(coordinates)
+    return Points(
+        coordinates=np.array(coordinates, dtype=np.int64).reshape(size, 1),
+        codes=np.empty((size, 0), dtype=np.int32),
+    )
+
+
+def space_of(points: Points, metric: Metric = PLAIN) -> Space:
+    negative = np.arange(len(points)) % 2 == 0
+    return Space.of(points, negative, metric)[0]
+
+
+def backends(space: Space) -> list[Search]:
+    return [
+        BruteSearch(space=space),
+        TreeSearch.build(space, threads=1),
+        CompiledSearch(space, threads=2, kernel="tree"),
+        CompiledSearch(space, threads=2, kernel="scan"),
+    ]
+
+
+@dataclass
+class Spy:
+    """A search that counts what it is asked."""
+
+    inner: BruteSearch
+    asked: list[int] = field(default_factory=list)
+    name: str = "spy"
+
+    def neighbourhoods(
+        self, queries: Queries, ks: Sequence[int], *, progress: Progress = discard_progress
+    ) -> Neighbourhoods:
+        self.asked.append(len(queries))
+        return self.inner.neighbourhoods(queries, ks, progress=progress)
+
+    def within(self, queries: Queries, limits: NDArray[np.int64]) -> RadiusCounts:
+        self.asked.append(len(queries))
+        return self.inner.within(queries, limits)
+
+    def arrange(self, points: Points) -> NDArray[np.intp]:
+        return self.inner.arrange(points)
+
+    def visit(
+        self,
+        queries: Queries,
+        limits: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        use: Callable[[NDArray[np.intp], Listing], None],
+    ) -> None:
+        self.inner.visit(queries, limits, rows, use)
+
+
+def test_a_space_counts_the_rows_on_each_point() -> None:
+    space, standing = Space.of(line(7, 5, 7, 7), np.array([True, True, False, True]), metric=PLAIN)
+    assert space.points.coordinates[:, 0].tolist() == [7, 5]
+    assert space.counts.tolist() == [3, 1]
+    assert space.negatives.tolist() == [2, 1]
+    assert standing.tolist() == [0, 1, 0, 0]
+
+
+def test_repeated_queries_are_searched_once() -> None:
+    space = space_of(line(1, 2, 5))
+    spy = Spy(BruteSearch(space=space))
+    queries = Queries.outside(line(4, 0, 4, 4))
+    found = find_neighbourhoods(spy, queries, [1, 2])
+    assert spy.asked == [2]
+    assert_equal_fields(found, BruteSearch(space=space).neighbourhoods(queries, [1, 2]))
+    # the two at 4 who have the same limit are one query, the third at 4 is another
+    assert find_within(spy, queries, np.array([1, 1, 1, 2])).people.tolist() == [1, 1, 1, 2]
+    assert spy.asked == [2, 3]
+
+
+def test_queries_from_one_point_differ_by_who_asks() -> None:
+    """Two people stand on the same point, one of them refused: each is without herself."""
+    space, standing = Space.of(line(3, 3, 8), np.array([True, False, False]), PLAIN)
+    queries = Queries(
+        points=line(3, 3, 3),
+        own=np.array([standing[0], standing[1], -1]),
+        own_negative=np.array([True, False, False]),
+    )
+    for search in backends(space):
+        found = find_neighbourhoods(search, queries, [1])
+        assert found.rim[:, 0].tolist() == [1, 1, 2]
+        assert found.marks_rim[:, 0, 0].tolist() == [0, 1, 1]
+
+
+def test_no_queries_give_no_answers() -> None:
+    space = space_of(line(1, 2))
+    for search in backends(space):
+        assert find_neighbourhoods(search, Queries.outside(line()), [1]).radius.shape == (0, 1)
+
+
+@pytest.mark.parametrize("center", [-5, 3, 2**58])
+def test_one_point_is_enough(center: int) -> None:
+    space = space_of(line(3, 3, 3))
+    for search in backends(space):
+        found = find_neighbourhoods(search, Queries.outside(line(center)), [1, 3])
+        assert found.radius[0].tolist() == [abs(center - 3)] * 2
+        assert found.rim[0].tolist() == [3, 3]
+
+
+def test_progress_counts_complainants_not_queries() -> None:
+    space = space_of(line(*range(50)))
+    queries = Queries.outside(line(*(x % 7 for x in range(45))))
+    for search in backends(space):
+        told: list[int] = []
+        find_neighbourhoods(search, queries, [3], progress=told.append)
+        assert sum(told) == 45
+        assert min(told) >= 0
+
+
+def test_the_tree_asks_for_more_until_no_tie_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four hundred distinct points at the same distance: k + 2 candidates cannot hold them."""
+    ring = np.array([[i, 200 - i] for i in range(200)] + [[-i, i - 200] for i in range(1, 201)])
+    points = Points(coordinates=ring, codes=np.empty((400, 0), np.int32))
+    space = space_of(points)
+    widths: list[int] = []
+    measure = TreeSearch._measure
+
+    def spying(self: TreeSearch, centers: Points, width: int) -> Any:
+        widths.append(width)
+        return measure(self, centers, width)
+
+    monkeypatch.setattr(TreeSearch, "_measure", spying)
+    center = Points(coordinates=np.zeros((1, 2), np.int64), codes=np.empty((1, 0), np.int32))
+    found = TreeSearch.build(space, threads=1).neighbourhoods(Queries.outside(center), [3])
+    assert (found.radius[0, 0], found.inside[0, 0], found.rim[0, 0]) == (200, 0, 400)
+    assert (widths[0], widths[-1]) == (5, 400)
+
+
+def test_points_that_floats_cannot_tell_apart_are_told_apart() -> None:
+    """Neighbouring integers at 2**58 are one float, and still different distances."""
+    far = 2**58
+    assert float(far) == float(far + 1)
+    space = space_of(line(0, 1, 2, 3, 4, 5))
+    found = TreeSearch.build(space, threads=1).neighbourhoods(Queries.outside(line(far)), [1, 2, 6])
+    assert found.radius[0].tolist() == [far - 5, far - 4, far]
+    assert found.rim[0].tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("batch", [1, 7, 1000])
+def test_batches_bound_the_memory_and_change_nothing(
+    batch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(2)
+    points = Points(
+        coordinates=rng.integers(0, 12, (300, 2)), codes=rng.integers(0, 3, (300, 1)).astype("i4")
+    )
+    metric = Metric(mismatch=np.array([5]), unit=1.0)
+    space = space_of(points, metric)
+    queries = Queries.outside(points)
+    expected = BruteSearch(space=space).neighbourhoods(queries, [1, 10])
+    held: list[int] = []
+    measure = Metric.to_candidates
+
+    def measuring(self: Metric, centers: Points, points: Points, candidates: Any) -> Any:
+        held.append(candidates.size)
+        return measure(self, centers, points, candidates)
+
+    monkeypatch.setattr(Metric, "to_candidates", measuring)
+    monkeypatch.setattr(tree, "_BATCH", batch)
+    assert_equal_fields(
+        TreeSearch.build(space, threads=1).neighbourhoods(queries, [1, 10]), expected
+    )
+    # one query at a time at least, and never more than the batch beyond that
+    assert max(held) <= max(batch, len(space.points))
+
+
+def test_a_rare_level_keeps_its_distance() -> None:
+    """Two different names differ by the full mismatch, whichever they are."""
+    codes = np.arange(70, dtype=np.int32).reshape(70, 1)
+    points = Points(coordinates=np.zeros((70, 0), dtype=np.int64), codes=codes)
+    space = space_of(points, Metric(mismatch=np.array([9]), unit=9.0))
+    unseen = Points(coordinates=np.zeros((2, 0), np.int64), codes=np.array([[69], [70]], "i4"))
+    found = TreeSearch.build(space, threads=1).neighbourhoods(Queries.outside(unseen), [1, 2])
+    assert found.radius.tolist() == [[0, 9], [9, 9]]
+    assert found.rim.tolist() == [[1, 69], [70, 70]]
+
+
+cells = st.sampled_from([0, 1, -1, 2**62, -(2**62)])
+
+
+@given(
+    st.lists(st.tuples(cells, cells, st.integers(-1, 2), st.booleans()), max_size=30),
+)
+def test_groups_are_those_of_a_dictionary(rows: list[tuple[int, int, int, bool]]) -> None:
+    size = len(rows)
+    points = Points(
+        coordinates=np.array([row[:2] for row in rows], dtype=np.int64).reshape(size, 2),
+        codes=np.array([row[2] for row in rows], dtype=np.int32).reshape(size, 1),
+    )
+    first, group = group_rows(points, np.array([row[3] for row in rows], dtype=np.bool_))
+    seen: dict[object, int] = {}
+    for row in rows:
+        seen.setdefault(row, len(seen))
+    assert group.tolist() == [seen[row] for row in rows]
+    assert first.tolist() == [rows.index(row) for row in seen]  # type: ignore[arg-type]
+
+
+def test_points_without_coordinates_are_one_group() -> None:
+    nothing = Points(coordinates=np.empty((3, 0), np.int64), codes=np.empty((3, 0), np.int32))
+    first, group = group_rows(nothing)
+    assert (first.tolist(), group.tolist()) == ([0], [0, 0, 0])
+
+
+def test_many_columns_of_many_values_do_not_overflow() -> None:
+    """Sixty columns of 500 values each: a key that multiplied them all would need 538 bits."""
+    rng = np.random.default_rng(0)
+    distinct = rng.integers(0, 500, (1000, 60))
+    rows = np.concatenate([distinct, distinct[::-1]])
+    _, group = group_rows(Points(coordinates=rows, codes=np.empty((2000, 0), np.int32)))
+    assert group[:1000].tolist() == list(range(1000))
+    assert group[1000:].tolist() == list(range(999, -1, -1))
+
+
+MISMATCH = 3
+
+
+def points_of(cells: list[tuple[int, int]]) -> Points:
+    return Points(
+        coordinates=np.array([[x] for x, _ in cells], dtype=np.int64),
+        codes=np.array([[code] for _, code in cells], dtype=np.int32),
+    )
+
+
+def search_of(name: str, space: Space) -> Search:
+    if name == "brute":
+        return BruteSearch(space=space)
+    if name == "compiled":
+        return CompiledSearch(space, threads=2)
+    return TreeSearch.build(space, threads=1)
+
+
+@pytest.mark.parametrize("backend", ["brute", "tree", "compiled"])
+@settings(max_examples=60)
+@given(
+    cells=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 1)), min_size=1, max_size=60),
+    limits=st.lists(st.integers(-1, 14), min_size=60, max_size=60),
+    scale=st.sampled_from([1, 10**15]),
+)
+def test_counts_are_those_of_a_plain_loop(
+    backend: str, cells: list[tuple[int, int]], limits: list[int], scale: int
+) -> None:
+    cells = [(x * scale, code) for x, code in cells]
+    negative = np.array([index % 3 == 0 for index in range(len(cells))])
+    metric = Metric(mismatch=np.array([MISMATCH * scale]), unit=float(scale))
+    space, standing = Space.of(points_of(cells), negative, metric)
+    # kernels are not asked where float64 does not hold every distance
+    assume(backend != "compiled" or CompiledSearch.can_search(space))
+    queries = Queries(points=points_of(cells), own=standing, own_negative=negative)
+    reach = np.array(limits[: len(cells)]) * scale
+    found = find_within(search_of(backend, space), queries, reach)
+    for me, (x, code) in enumerate(cells):
+        near = [
+            (abs(x - other_x) + MISMATCH * scale * (code != other_code), bool(negative[other]))
+            for other, (other_x, other_code) in enumerate(cells)
+            if other != me
+        ]
+        near = [(apart, refused) for apart, refused in near if apart <= reach[me]]
+        assert found.people[me] == len(near)
+        assert found.marks[me, 0] == sum(refused for _, refused in near)
+        assert found.farthest[me] == max((apart for apart, _ in near), default=-1)
+
+
+def test_a_tree_asks_for_more_until_nobody_is_missing() -> None:
+    # 300 distinct points, all within the limit: far more than are looked at first
+    space, _ = Space.of(
+        points_of([(x, 0) for x in range(300)]),
+        np.zeros(300, dtype=np.bool_),
+        Metric(mismatch=np.array([MISMATCH]), unit=1.0),
+    )
+    queries = Queries.outside(points_of([(0, 0), (0, 0)]))
+    found = TreeSearch.build(space, threads=1).within(queries, np.array([298, 299]))
+    assert found.people.tolist() == [299, 300]
+
+
+def test_a_limit_is_read_exactly() -> None:
+    # a third of a unit of 3 is 1; in floating point 0.1 * 30 is more than 3 by a bit or less
+    assert Metric(mismatch=np.array([1]), unit=30.0).limit(Fraction("0.1")) == 3
+    assert Metric(mismatch=np.array([1]), unit=30.0).limit(Fraction("0.0999")) == 2
+    exact = Metric(mismatch=np.array([1]), unit=10 / 3, exact_unit=Fraction(10, 3))
+    assert exact.limit(Fraction("0.3")) == 1
+    assert exact.limit(Fraction(10**400)) == 2**63 - 1
+
+
+def test_a_part_of_a_listing_is_that_of_some_queries() -> None:
+    listing = Listing(
+        start=np.array([0, 2, 2, 5]),
+        points=np.array([7, 3, 1, 4, 9]),
+        distances=np.array([5, 0, 2, 8, 6]),
+    )
+    part = listing.part(slice(1, 3))
+    assert part.start.tolist() == [0, 0, 3]
+    assert part.points.tolist() == [1, 4, 9]
+    assert part.distances.tolist() == [2, 8, 6]
+    assert listing.part(slice(2, 9)).start.tolist() == [0, 3]
+
+
+def test_a_tree_that_was_asked_before_answers_as_a_new_one() -> None:
+    """The last candidates are used again for the same centers alone, and only if they are enough.
+
+    Many points share a distance, so that some answers need more than the first candidates.
+    """
+    rng = np.random.default_rng(5)
+    points = Points(
+        coordinates=rng.integers(0, 9, size=(300, 2)),
+        codes=rng.integers(0, 2, size=(300, 1)).astype(np.int32),
+    )
+    space = space_of(points, Metric(mismatch=np.array([3]), unit=1.0))
+    some = [Queries.outside(points.take(np.arange(start, start + 40))) for start in (0, 40)]
+    asked = TreeSearch.build(space, threads=1)
+    for which, k, limit in rng.integers([0, 1, 0], [2, 70, 8], size=(80, 3)).tolist():
+        queries, limits = some[which], np.full(40, limit)
+        new = TreeSearch.build(space, threads=1)
+        assert_equal_fields(asked.neighbourhoods(queries, [k]), new.neighbourhoods(queries, [k]))
+        assert list_near(asked, queries, limits, k) == list_near(
+            BruteSearch(space=space), queries, limits, k
+        )
+
+
+def test_a_visit_measures_nothing_that_a_search_has_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    measured: list[int] = []
+    measure = TreeSearch._measure
+
+    def spying(self: TreeSearch, centers: Points, width: int) -> Any:
+        measured.append(len(centers))
+        return measure(self, centers, width)
+
+    monkeypatch.setattr(TreeSearch, "_measure", spying)
+    space = space_of(line(*range(0, 100, 7)))
+    search, queries = TreeSearch.build(space, threads=1), Queries.outside(line(1, 20, 51))
+    found = search.neighbourhoods(queries, [4])
+    list_near(search, queries, found.radius[:, 0], 4)
+    assert measured == [3]
+    list_near(search, queries.take(np.array([0, 2])), found.radius[[0, 2], 0], 4)
+    assert measured == [3, 2]
+
+
+def test_people_of_the_space_are_measured_once_whoever_is_asked_about(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    measured: list[int] = []
+    measure = TreeSearch._measure
+
+    def spying(self: TreeSearch, centers: Points, width: int) -> Any:
+        measured.append(len(centers))
+        return measure(self, centers, width)
+
+    monkeypatch.setattr(TreeSearch, "_measure", spying)
+    rng = np.random.default_rng(3)
+    # without ties, so that no one needs more candidates
+    space = space_of(line(*rng.integers(0, 10**6, 60).tolist()))
+    size = len(space.points)
+    own = rng.permutation(size)[: size - 9]
+    asked = Queries(points=space.points.take(own), own=own, own_negative=own % 2 > 0)
+    search, brute = TreeSearch.build(space, threads=1), BruteSearch(space=space)
+    radius = search.neighbourhoods(asked, [5]).radius[:, 0]
+    for some in (rng.permutation(len(own))[:20], np.array([3]), np.array([7, 7, 2])):
+        few, limits = asked.take(some), radius[some]
+        assert_equal_fields(search.neighbourhoods(few, [4, 5]), brute.neighbourhoods(few, [4, 5]))
+        assert list_near(search, few, limits, 5) == list_near(brute, few, limits, 5)
+    assert measured == [len(own)]
+    # neither others, nor other centers of the same people, are taken for these
+    others = np.setdiff1d(np.arange(size), own)
+    for points, who in ((others, others), (own[::-1], own)):
+        queries = Queries(points=space.points.take(points), own=who, own_negative=who % 2 > 0)
+        assert_equal_fields(search.neighbourhoods(queries, [5]), brute.neighbourhoods(queries, [5]))
+    assert measured == [len(own), len(others), len(own)]
