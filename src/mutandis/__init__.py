@@ -107,9 +107,9 @@ _HOMES = {
     "evidence.findings": "Verdict",
     "evidence.power": "power",
     "config.schema": "Evidence Similarity Uncertainty",
-    "files.audit_file": "read_plan",
-    "files.saved_audit": "open_results",
-    "files.verification": "verify_results",
+    "store.audit_file": "read_plan",
+    "store.saved_audit": "open_results",
+    "store.verification": "verify_results",
     "report.case_file": "save_case",
     "rooms.latent": "Latent",
 }

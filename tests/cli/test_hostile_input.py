@@ -102,7 +102,7 @@ def test_an_audit_file_cannot_have_its_code_run(folder: Path, command: str) -> N
     result = run(command, config, *where)
     assert isinstance(result.exception, DecisionError)
     message = str(result.exception)
-    assert "audit.yaml, line 7" in message
+    assert "audit.yaml, line 6" in message
     assert "'evil_module:decide', and was not imported" in message
     assert "--trust-code on the command line, trust_code=True in Python" in message
     with pytest.raises(DecisionError, match="was not imported"):
