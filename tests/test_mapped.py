@@ -212,7 +212,7 @@ def test_memory_hardly_grows_with_the_table(
         "verdicts.compare._BLOCK",
         "engine.nearest._CHUNK",
         "engine.matched._TAKEN",
-        "files.findings_file._BLOCK",
+        "store.findings_file._BLOCK",
     ):
         monkeypatch.setattr(f"mutandis.{name}", 1 << 12)
     monkeypatch.setattr("mutandis.mapped._BLOCK", 1 << 16)
