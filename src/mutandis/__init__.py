@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from mutandis.data.protection import Protection
     from mutandis.errors import MutandisError, MutandisWarning
     from mutandis.evidence.findings import Verdict
-    from mutandis.evidence.power import analyse_power as power
     from mutandis.outcomes.ordered import Ordered
     from mutandis.outcomes.score import Score
     from mutandis.report.case_file import save_case
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from mutandis.store.audit_file import read_plan
     from mutandis.store.saved_audit import open_results
     from mutandis.store.verification import verify_results
+    from mutandis.verdicts.power import analyse_power as power
 
 __version__ = "0.1.0"
 
@@ -105,7 +105,7 @@ _HOMES = {
     "outcomes.score": "Score",
     "errors": "MutandisError MutandisWarning",
     "evidence.findings": "Verdict",
-    "evidence.power": "power",
+    "verdicts.power": "power",
     "config.schema": "Evidence Similarity Uncertainty",
     "store.audit_file": "read_plan",
     "store.saved_audit": "open_results",

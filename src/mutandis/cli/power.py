@@ -33,8 +33,8 @@ def power(
     json: Json = False,
 ) -> None:
     """Compute what groups of k people can show: power, smallest k, smallest difference."""
-    from mutandis.evidence.power import analyse_power
     from mutandis.store.text_files import write_atomically
+    from mutandis.verdicts.power import analyse_power
 
     found = analyse_power(
         p_control,

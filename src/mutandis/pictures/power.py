@@ -8,8 +8,8 @@ from mutandis.pictures.chart import DASHED, Chart, Frame, numbered, ticks
 from mutandis.pictures.picture import COLOURS
 
 if TYPE_CHECKING:
-    from mutandis.evidence.power import PowerAnalysis
     from mutandis.pictures.picture import Picture
+    from mutandis.verdicts.power import PowerAnalysis
 
 
 def plot_power(found: PowerAnalysis) -> Picture:
