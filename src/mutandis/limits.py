@@ -33,7 +33,7 @@ __all__ = [
 
 _VARIABLE = "MUTANDIS_LIMITS"
 # Kilobytes of address space that libraries take before there is any row, as measured
-# (docs/security.md), and some room: what computes, what reads tables beside it, and each thread.
+# (benchmarks/attacks.md), and some room: what computes, what reads tables, and each thread.
 _COMPUTING, _READING, _THREAD = 500_000, 2_000_000, 100_000
 
 

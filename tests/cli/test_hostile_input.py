@@ -1,6 +1,6 @@
 """Audit files, results folders and models that come from somebody else: no code of theirs is run.
 
-Each attack was first tried by hand on the command line; docs/security.md lists them.
+Each attack was first tried by hand on the command line; benchmarks/attacks.md lists them.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Numbers are as the audit has them, unrounded. In a redacted file a share is a text, its band or
 ``"withheld"``; None means that there is no such number, or that the file is redacted.
-`docs/case-file.md` explains every field.
+`docs/reference/results.md` explains every field.
 """
 
 from __future__ import annotations

@@ -168,7 +168,7 @@ def study_prevention(
 
     The decisions on confirmed cases are changed in a copy of the table, which is audited again
     by the same plan, without b(), and a model is trained on the record and on the changed
-    table, and its decisions on the same people are audited (docs/prevention.md). That
+    table, and its decisions on the same people are audited (docs/compliance.md). That
     compensates none of the people concerned, and the model may still discriminate.
 
     Parameters
