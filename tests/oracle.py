@@ -33,9 +33,14 @@ MATCHES = 5
 # --- distances ------------------------------------------------------------------------------------
 
 
-@cache
 def exact(cell: Any) -> Fraction:
     """Return the decimal that a cell shows."""
+    # a fraction of the bits of 0.1 equals 0.1, and must not answer for the decimal in the cache
+    return cell if isinstance(cell, Fraction) else _decimal(cell)
+
+
+@cache
+def _decimal(cell: Any) -> Fraction:
     return Fraction(str(cell))
 
 
