@@ -36,7 +36,7 @@ GOLDEN = "tests/golden/test_golden.py"
 MODULES: dict[str, tuple[str, ...]] = {
     "auditing/tipping.py": ("tests/auditing/test_tipping.py", GOLDEN),
     "evidence/comparison.py": ("tests/evidence/test_comparison.py", GOLDEN),
-    "evidence/findings.py": ("tests/evidence/test_findings_and_cases.py", GOLDEN),
+    "verdicts/findings.py": ("tests/verdicts/test_findings.py", GOLDEN),
     "engine/groups.py": ("tests/evidence/test_groups.py", GOLDEN),
     "evidence/intervals.py": ("tests/evidence/test_intervals.py", GOLDEN),
     "evidence/levels.py": (GOLDEN, "tests/auditing/test_ordered.py"),

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from mutandis.data.population import Population
     from mutandis.data.protection import Protection
     from mutandis.errors import MutandisError, MutandisWarning
-    from mutandis.evidence.findings import Verdict
     from mutandis.outcomes.ordered import Ordered
     from mutandis.outcomes.score import Score
     from mutandis.report.case_file import save_case
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from mutandis.store.audit_file import read_plan
     from mutandis.store.saved_audit import open_results
     from mutandis.store.verification import verify_results
+    from mutandis.verdicts.findings import Verdict
     from mutandis.verdicts.power import analyse_power as power
 
 __version__ = "0.1.0"
@@ -104,7 +104,7 @@ _HOMES = {
     "outcomes.ordered": "Ordered",
     "outcomes.score": "Score",
     "errors": "MutandisError MutandisWarning",
-    "evidence.findings": "Verdict",
+    "verdicts.findings": "Verdict",
     "verdicts.power": "power",
     "config.schema": "Evidence Similarity Uncertainty",
     "store.audit_file": "read_plan",

@@ -14,7 +14,7 @@ import pytest
 
 import mutandis as mm
 from mutandis.errors import MutandisWarning, PlanError
-from mutandis.evidence.findings import COLUMNS
+from mutandis.verdicts.findings import COLUMNS
 from tests.tables import LOAN
 
 WORLDVIEW = LOAN["worldview"]

@@ -13,7 +13,7 @@ import pytest
 
 import mutandis as mm
 from mutandis.auditing.group_comparison import compare_groups
-from mutandis.evidence.findings import Verdict
+from mutandis.verdicts.findings import Verdict
 from tests.tables import LOAN
 
 

@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 import mutandis as mm
 from mutandis.cli.app import app
 from mutandis.errors import OutputError
-from mutandis.evidence.findings import COLUMNS
 from mutandis.report.report import Report
 from mutandis.store.results_folder import write_record
 from mutandis.store.table_files import hash_file
+from mutandis.verdicts.findings import COLUMNS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 import mutandis as mm
 from mutandis.cli.app import app
-from mutandis.evidence.findings import COLUMNS
 from mutandis.report.report import Report
 from mutandis.report.sentences import describe_headline
+from mutandis.verdicts.findings import COLUMNS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ from scipy.special import expit
 import mutandis as mm
 
 if TYPE_CHECKING:
-    from mutandis.evidence.findings import Findings
+    from mutandis.verdicts.findings import Findings
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,6 @@ import mutandis as mm
 from mutandis.auditing.case_sentences import explanation_context
 from mutandis.engine.methods import METHODS
 from mutandis.errors import PlanError
-from mutandis.evidence.findings import Verdict
 from mutandis.evidence.sentences import (
     ExplanationContext,
     explain,
@@ -20,6 +19,7 @@ from mutandis.evidence.sentences import (
     explain_own_case,
 )
 from mutandis.outcomes.binary import BinaryKind, BinaryWords
+from mutandis.verdicts.findings import Verdict
 
 CONTEXT = ExplanationContext(
     ground="the ground of 'Gender'",

@@ -9,9 +9,9 @@ import pytest
 
 import mutandis as mm
 from mutandis.data.columns import jsonable
-from mutandis.evidence.findings import COLUMNS
 from mutandis.store import findings_file
 from mutandis.store.findings_file import compare_findings, write_findings
+from mutandis.verdicts.findings import COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,9 +22,9 @@ from mutandis.data.equal_rows import number_equal
 from mutandis.engine.groups import Pair
 from mutandis.engine.methods import METHODS
 from mutandis.errors import PlanError, UnknownIdError, printable
-from mutandis.evidence.findings import Digest, Findings
 from mutandis.evidence.support import measure_balance, measure_support
 from mutandis.frames import columns_of, open_frame, to_frame
+from mutandis.verdicts.findings import Digest, Findings
 from mutandis.verdicts.multiplicity import adjust
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.data.labels import Labels
-    from mutandis.evidence.findings import Findings
+    from mutandis.verdicts.findings import Findings
 
 __all__ = ["caution_about", "caution_about_matches"]
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from mutandis.data.population import Population
     from mutandis.engine.groups import Group, Tally
     from mutandis.engine.methods import Method
-    from mutandis.evidence.findings import Findings
     from mutandis.geometry.engine import Progress
+    from mutandis.verdicts.findings import Findings
 
 __all__ = ["DRAWS", "REFITS", "doubt_decision", "doubt_verdict", "refits_of", "weigh_doubt"]
 

@@ -15,8 +15,8 @@ from mutandis.auditing.provenance import record
 from mutandis.engine.groups import Tally
 from mutandis.engine.methods import METHODS
 from mutandis.engine.study import World
-from mutandis.evidence.findings import combine_findings
 from mutandis.frames import open_frame
+from mutandis.verdicts.findings import combine_findings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from mutandis.data.labels import Labels
     from mutandis.engine.groups import Pair
     from mutandis.engine.members import Members
-    from mutandis.evidence.findings import Digest, Findings
     from mutandis.outcomes.outcome import Depth
+    from mutandis.verdicts.findings import Digest, Findings
 
 __all__ = ["MultipleAudit", "run_multiple"]
 

@@ -35,7 +35,7 @@ from mutandis.engine.engine import Engine
 from mutandis.engine.groups import Pair, join_pairs
 from mutandis.engine.study import World
 from mutandis.errors import MutandisWarning, PlanError
-from mutandis.evidence.findings import Robustness, Verdict
+from mutandis.verdicts.findings import Robustness, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from mutandis.engine.groups import Group
     from mutandis.engine.methods import Method
     from mutandis.engine.study import Study
-    from mutandis.evidence.findings import Findings
     from mutandis.outcomes.outcome import Comparison
+    from mutandis.verdicts.findings import Findings
 
 __all__ = [
     "FRAGILE",

@@ -15,8 +15,8 @@ from mutandis.data.by_row import ByRow
 from mutandis.data.population import Population
 from mutandis.engine.methods import METHODS
 from mutandis.errors import PlanError, printable
-from mutandis.evidence.findings import Verdict
 from mutandis.frames import columns_of, to_frame
+from mutandis.verdicts.findings import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from mutandis.auditing.plan import Plan
     from mutandis.config.schema import MethodName, Settings
     from mutandis.engine.methods import Method
-    from mutandis.evidence.findings import Findings
     from mutandis.pictures.picture import Picture
     from mutandis.scm import Worldview
+    from mutandis.verdicts.findings import Findings
 
 __all__ = [
     "WorldviewComparison",

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from mutandis.data.labels import PLAIN, Labels
 from mutandis.engine.methods import METHODS, Center
-from mutandis.evidence.findings import Verdict
 from mutandis.outcomes.binary import SHARES
 from mutandis.outcomes.measures import RISK_DIFFERENCE
+from mutandis.verdicts.findings import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -10,7 +10,6 @@ from ruamel.yaml import YAML
 
 from mutandis.data.columns import jsonable
 from mutandis.engine.methods import METHODS
-from mutandis.evidence.findings import Verdict
 from mutandis.outcomes.measures import measure_named
 from mutandis.pictures.findings import ForestRow, plot_forest
 from mutandis.pictures.robustness import plot_curve
@@ -23,6 +22,7 @@ from mutandis.report.case_sentences import (
 )
 from mutandis.report.formatting import MISSING, signed, value
 from mutandis.report.html import CaptionedPicture, render
+from mutandis.verdicts.findings import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

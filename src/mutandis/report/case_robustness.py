@@ -16,9 +16,9 @@ from mutandis.auditing.tipping import (
     tipping_of,
 )
 from mutandis.engine.methods import METHODS
-from mutandis.evidence.findings import FIRM, Verdict
 from mutandis.report.case_model import VerdictRobustness
 from mutandis.report.formatting import known
+from mutandis.verdicts.findings import FIRM, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from mutandis.data.attribute import AttributeKind
 from mutandis.engine.methods import METHODS
-from mutandis.evidence.findings import FIRM, Verdict
 from mutandis.evidence.sentences import explain_drawn
 from mutandis.report.formatting import (
     MISSING,
@@ -18,6 +17,7 @@ from mutandis.report.formatting import (
     plural,
     value,
 )
+from mutandis.verdicts.findings import FIRM, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

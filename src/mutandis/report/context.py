@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from mutandis.data.protection import Protection
     from mutandis.data.spaces import Stratum
     from mutandis.engine.methods import Method
-    from mutandis.evidence.findings import Digest, Findings
     from mutandis.outcomes.words import Words
+    from mutandis.verdicts.findings import Digest, Findings
 
 __all__ = ["ReportContext", "compared", "rows_of"]
 

@@ -36,7 +36,6 @@ from mutandis.config.schema import Settings
 from mutandis.data.columns import Numbers
 from mutandis.engine.groups import Pair
 from mutandis.engine.methods import METHODS
-from mutandis.evidence.findings import Verdict
 from mutandis.evidence.sentences import answer_about_her, explain_own_case
 from mutandis.report.case_model import (
     WITHHELD,
@@ -47,6 +46,7 @@ from mutandis.report.case_model import (
     SupportCheck,
 )
 from mutandis.report.case_sentences import assumptions_of, limits_of
+from mutandis.verdicts.findings import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

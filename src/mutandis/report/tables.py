@@ -11,12 +11,12 @@ from mutandis.auditing.case_sentences import explanation_context
 from mutandis.auditing.tipping import count_grades
 from mutandis.data.columns import plain_value
 from mutandis.engine.methods import METHODS
-from mutandis.evidence.findings import Verdict
 from mutandis.evidence.sentences import answer_about_her
 from mutandis.geometry.samples import rows_at_ranks
 from mutandis.pictures.findings import Differences
 from mutandis.report.context import compared
 from mutandis.report.formatting import count
+from mutandis.verdicts.findings import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.plan import Plan
     from mutandis.data.population import Population
     from mutandis.engine.methods import Method
-    from mutandis.evidence.findings import Findings
+    from mutandis.verdicts.findings import Findings
 
 __all__ = ["Prevention", "RelabelRule", "study_prevention"]
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import duckdb
     from numpy.typing import NDArray
 
-    from mutandis.evidence.findings import Findings
+    from mutandis.verdicts.findings import Findings
 
 __all__ = ["compare_findings", "write_findings"]
 

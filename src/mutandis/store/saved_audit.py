@@ -80,9 +80,9 @@ if TYPE_CHECKING:
     from mutandis.config.schema import Settings
     from mutandis.data.columns import Column
     from mutandis.engine.study import Study
-    from mutandis.evidence.findings import Findings
     from mutandis.scm import Diagnosis
     from mutandis.store.results_folder import AuditRecord, RecordKey
+    from mutandis.verdicts.findings import Findings
 
 __all__ = [
     "open_results",

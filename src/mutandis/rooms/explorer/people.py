@@ -12,9 +12,9 @@ import numpy as np
 
 from mutandis.data.columns import Categories, Numbers, plain_value, plain_values
 from mutandis.errors import PlanError
-from mutandis.evidence.findings import Verdict
 from mutandis.numeric.order import order_of_ids
 from mutandis.report.formatting import capitalised
+from mutandis.verdicts.findings import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.data.columns import Column
-    from mutandis.evidence.findings import Findings
+    from mutandis.verdicts.findings import Findings
 
 __all__ = [
     "ANSWERS",

@@ -15,10 +15,10 @@ from mutandis.report.case_file import case_document
 
 if TYPE_CHECKING:
     from mutandis.auditing.audit import Audit
-    from mutandis.evidence.findings import Findings
     from mutandis.outcomes.words import Words
     from mutandis.report.case_model import CaseDocument, GroupList
     from mutandis.rooms.explorer.view import Lens, View
+    from mutandis.verdicts.findings import Findings
 
 __all__ = ["MOST_EFFECT", "Dots", "Person", "Trial", "draw_dots", "read_part"]
 

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from mutandis.auditing.audit import Audit
     from mutandis.data.columns import Column
     from mutandis.data.population import Population
-    from mutandis.evidence.findings import Findings
     from mutandis.outcomes.words import Words
     from mutandis.rooms.explorer.view import Lens, View
+    from mutandis.verdicts.findings import Findings
 
 __all__ = ["CHANGES", "ChangedPerson", "Reason", "TwoAudits"]
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.auditing.audit import Audit
-    from mutandis.evidence.findings import Findings
+    from mutandis.verdicts.findings import Findings
 
 __all__ = ["Lens", "View"]
 

@@ -13,18 +13,19 @@ import pytest
 import mutandis as mm
 from mutandis.auditing.case import Case
 from mutandis.engine.groups import Group
+from mutandis.engine.study import World
 from mutandis.engine.tally import Sums
 from mutandis.errors import PlanError
-from mutandis.evidence.findings import (
+from mutandis.outcomes.binary import REFUSED
+from mutandis.outcomes.intervals import Interval
+from mutandis.outcomes.measures import RISK_DIFFERENCE
+from mutandis.outcomes.outcome import Comparison, Rule
+from mutandis.verdicts.findings import (
     COLUMNS,
     Findings,
     Verdict,
     combine_findings,
 )
-from mutandis.outcomes.binary import REFUSED
-from mutandis.outcomes.intervals import Interval
-from mutandis.outcomes.measures import RISK_DIFFERENCE
-from mutandis.outcomes.outcome import Comparison, Rule
 
 RULE = Rule(
     kind=REFUSED,
@@ -192,9 +193,7 @@ def case(**changes: Any) -> Case:
         "counterfactual": {"salary": 50_796.5, "job": "cook"},
         "results": MappingProxyType({("st", 4): row, ("cf", 4): missing}),
         # nothing else is asked for
-        "audit": SimpleNamespace(
-            plan=PLAN, situation=SimpleNamespace(refused_in_draws=None, is_negative_cf=None)
-        ),
+        "audit": SimpleNamespace(plan=PLAN, world=World()),
         "place": 0,
         "row": 8,
     }
