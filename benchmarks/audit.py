@@ -36,9 +36,9 @@ from mutandis.data.population import Population
 from mutandis.engine import matched, matches
 from mutandis.engine import nearest as finder
 from mutandis.geometry import choose
-from mutandis.geometry import engine as search
+from mutandis.geometry import index as search
 from mutandis.geometry.embedding import Embedding
-from mutandis.geometry.ties import Neighbourhoods
+from mutandis.geometry.index import Neighbourhoods
 from mutandis.scm.worldview import FittedWorldview, Worldview
 
 if TYPE_CHECKING:

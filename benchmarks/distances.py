@@ -23,8 +23,8 @@ import mutandis as mm
 from mutandis.data.population import Population
 from mutandis.data.spaces import Stratum
 from mutandis.engine.study import Study
-from mutandis.geometry.engine import Queries, Space
-from mutandis.geometry.kernel_search import CompiledSearch
+from mutandis.geometry.compiled import CompiledSearch
+from mutandis.geometry.index import Queries, Space
 from mutandis.registry import names
 
 if TYPE_CHECKING:

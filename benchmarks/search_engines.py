@@ -18,10 +18,10 @@ import numpy as np
 
 from mutandis.data.attribute import AttributeKind
 from mutandis.data.population import Population
+from mutandis.geometry.compiled import CompiledSearch
 from mutandis.geometry.embedding import Embedding
-from mutandis.geometry.engine import Queries, Search, Space
-from mutandis.geometry.engine import find_neighbourhoods as find
-from mutandis.geometry.kernel_search import CompiledSearch
+from mutandis.geometry.index import Queries, Search, Space
+from mutandis.geometry.index import find_neighbourhoods as find
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from mutandis.engine.tally import Sums
     from mutandis.geometry.cells import NearbySearch
-    from mutandis.geometry.distance import Metric, Points
-    from mutandis.geometry.engine import Listing, Queries, Search
+    from mutandis.geometry.index import Listing, Queries, Search
+    from mutandis.geometry.metric import Metric, Points
 
 Row = tuple[Any, ...]
 Places = dict[int, Fraction]

@@ -37,7 +37,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "auditing/tipping.py": ("tests/auditing/test_tipping.py", GOLDEN),
     "evidence/comparison.py": ("tests/evidence/test_comparison.py", GOLDEN),
     "verdicts/findings.py": ("tests/verdicts/test_findings.py", GOLDEN),
-    "engine/groups.py": ("tests/evidence/test_groups.py", GOLDEN),
+    "engine/tally.py": ("tests/evidence/test_groups.py", GOLDEN),
     "evidence/intervals.py": ("tests/evidence/test_intervals.py", GOLDEN),
     "evidence/levels.py": (GOLDEN, "tests/auditing/test_ordered.py"),
     "engine/matched.py": (GOLDEN, "tests/evidence/test_matched.py"),

@@ -9,9 +9,9 @@ import numpy as np
 from mutandis.decision.kinds import DecisionContext, Made
 from mutandis.decision.maker import BooleanMaker
 from mutandis.frames import open_frame
-from mutandis.geometry.distance import Points
 from mutandis.geometry.distances import Distance
 from mutandis.geometry.embedding import Embedding
+from mutandis.geometry.metric import Points
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from mutandis.geometry.brute import BruteSearch
 from mutandis.geometry.kd_tree import TreeSearch
 
 if TYPE_CHECKING:
-    from mutandis.geometry.engine import Search, Space
+    from mutandis.geometry.index import Search, Space
 
 SECRET = "Jane Roe"
 SIZE = 24

@@ -13,12 +13,12 @@ import pytest
 import mutandis as mm
 from mutandis.data.population import Overlay
 from mutandis.engine import nearest as finder
-from mutandis.geometry.ties import Neighbourhoods
+from mutandis.geometry.index import Neighbourhoods
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mutandis.geometry.engine import Queries, Space
+    from mutandis.geometry.index import Queries, Space
 
 ROWS, COLUMNS = 200_000, 5
 NUMERIC = ROWS * COLUMNS * 8

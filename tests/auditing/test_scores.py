@@ -138,7 +138,7 @@ def test_units_rescale_differences_and_nothing_else(factor: float) -> None:
 def test_searches_of_machine_code_give_the_same_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     from mutandis.engine import nearest
     from mutandis.geometry.brute import BruteSearch
-    from mutandis.geometry.kernel_search import CompiledSearch
+    from mutandis.geometry.compiled import CompiledSearch
 
     table = made_up(9, rows=400)
     options: dict[str, Any] = {"similarity": mm.Similarity(max_distance=0.15)}

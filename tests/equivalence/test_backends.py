@@ -14,20 +14,20 @@ from hypothesis import strategies as st
 from mutandis.data.attribute import Attribute, AttributeKind
 from mutandis.data.columns import Categories, Numbers
 from mutandis.data.population import Population
-from mutandis.engine.groups import sum_nearest
+from mutandis.engine.tally import sum_nearest
 from mutandis.errors import MutandisWarning
 from mutandis.geometry.brute import BruteSearch
 from mutandis.geometry.choose import choose_search
+from mutandis.geometry.compiled import CompiledSearch
 from mutandis.geometry.embedding import Embedding
-from mutandis.geometry.engine import Queries, Search, Space, find_neighbourhoods
+from mutandis.geometry.index import Queries, Search, Space, find_neighbourhoods
 from mutandis.geometry.kd_tree import TreeSearch
-from mutandis.geometry.kernel_search import CompiledSearch
 from tests.oracle import Gower, assert_equal_fields, fractions, list_near, nearest, radius_of, share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mutandis.geometry.ties import Neighbourhoods
+    from mutandis.geometry.index import Neighbourhoods
 
 
 BACKENDS: dict[str, Callable[[Space], Search]] = {

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mutandis.engine.groups import sum_nearest
-from mutandis.geometry import kernel_search as compiled_search
+from mutandis.engine.tally import sum_nearest
+from mutandis.geometry import compiled as compiled_search
 from mutandis.geometry.brute import BruteSearch
-from mutandis.geometry.distance import Metric, Points
-from mutandis.geometry.engine import Queries, Space, find_neighbourhoods, find_within
-from mutandis.geometry.kernel_search import LEAF, CompiledSearch
+from mutandis.geometry.compiled import LEAF, CompiledSearch
+from mutandis.geometry.index import Queries, Space, find_neighbourhoods, find_within
 from mutandis.geometry.kernels import scan, selection
+from mutandis.geometry.metric import Metric, Points
 from tests.oracle import assert_equal_fields
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.geometry.ties import Ties
+    from mutandis.geometry.index import Ties
 
 KERNELS = ("tree", "scan")
 UNIT = 2**40

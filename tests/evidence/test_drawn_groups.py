@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from mutandis.engine.groups import Tally
+    from mutandis.engine.tally import Tally
 
 KS = (3, 7)
 OPEN = ("cst_without", "cst_with", "cf")

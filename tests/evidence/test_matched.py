@@ -16,15 +16,15 @@ from mutandis.auditing.run import study_of
 from mutandis.data.attribute import Attribute, AttributeKind
 from mutandis.data.columns import Categories, Numbers
 from mutandis.engine.engine import Engine
-from mutandis.engine.groups import Matching
 from mutandis.engine.matches import SpaceFacts, draw_values
 from mutandis.engine.methods import CST_MATCHED
 from mutandis.engine.pack import tally_arrays
 from mutandis.engine.study import World
+from mutandis.engine.tally import Matching
 from mutandis.errors import MutandisWarning
-from mutandis.geometry.distance import Metric, Points
 from mutandis.geometry.embedding import Embedded
-from mutandis.geometry.engine import Space
+from mutandis.geometry.index import Space
+from mutandis.geometry.metric import Metric, Points
 from tests.oracle import (
     Compared,
     Gower,
@@ -40,8 +40,8 @@ from tests.oracle import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mutandis.engine.groups import Group, Tally
     from mutandis.engine.study import Study
+    from mutandis.engine.tally import Group, Tally
 
 KS = (3, 7, 12)
 JOBS = ("clerk", "cook", "guard")

@@ -15,7 +15,7 @@ from mutandis.engine.methods import METHODS
 from mutandis.errors import PlanError
 from mutandis.evidence.sentences import explain_insufficient, explain_unfit
 from mutandis.evidence.support import SAMPLE, typical_radii
-from mutandis.geometry.distance import Metric, Points
+from mutandis.geometry.metric import Metric, Points
 
 PLAIN = Metric(mismatch=np.empty(0, dtype=np.int64), unit=1.0)
 

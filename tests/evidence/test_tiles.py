@@ -204,7 +204,7 @@ def test_tiles_change_no_number(audit: str, tmp_path: Path, small_arrays_in_file
 def test_trees_in_files_change_no_number(
     audit: str, tmp_path: Path, small_arrays_in_files: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kernel_search = pytest.importorskip("mutandis.geometry.kernel_search")
+    kernel_search = pytest.importorskip("mutandis.geometry.compiled")
     monkeypatch.setattr("mutandis.geometry.choose._WORTH_LOADING", 0.0)
     monkeypatch.setitem(kernel_search.CompiledSearch.__init__.__kwdefaults__, "leaf", 8)
     plan = make_plan(audit)

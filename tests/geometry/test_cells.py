@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from mutandis.geometry.brute import BruteSearch
 from mutandis.geometry.cells import Cells, NearbySearch, sort_in_space
 from mutandis.geometry.choose import ChosenSearch
-from mutandis.geometry.distance import Metric, Points
-from mutandis.geometry.engine import Queries, Space
+from mutandis.geometry.index import Queries, Space
+from mutandis.geometry.metric import Metric, Points
 from tests.oracle import assert_equal_fields, list_near
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mutandis.geometry.engine import Search
+    from mutandis.geometry.index import Search
 
 
 def make_space(rng: np.random.Generator, size: int, *, squared: bool, names: int) -> Space:
@@ -100,7 +100,7 @@ def check_nearby(
 def test_a_tree_in_files_answers_as_all_points_do(
     kernel: str, names: int, squared: bool, tmp_path: Path
 ) -> None:
-    kernels = pytest.importorskip("mutandis.geometry.kernel_search")
+    kernels = pytest.importorskip("mutandis.geometry.compiled")
     rng = np.random.default_rng(names)
     space = make_space(rng, 900, squared=squared, names=names)
     ordered, cells = in_cells(space, 16)

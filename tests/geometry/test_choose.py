@@ -11,9 +11,9 @@ import pytest
 from mutandis.geometry import choose
 from mutandis.geometry.brute import BruteSearch
 from mutandis.geometry.choose import choose_search
-from mutandis.geometry.distance import Metric, Points
-from mutandis.geometry.engine import Queries, Space, find_neighbourhoods
+from mutandis.geometry.index import Queries, Space, find_neighbourhoods
 from mutandis.geometry.kd_tree import tree_dimensions
+from mutandis.geometry.metric import Metric, Points
 from tests.oracle import assert_equal_fields
 
 
@@ -107,7 +107,7 @@ def test_distances_that_float64_cannot_hold_are_left_to_integers(
 def test_without_numba_the_others_do_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choose, "_WORTH_LOADING", 0.0)
     # what an import of a module finds that is None in sys.modules is an ImportError
-    monkeypatch.setitem(sys.modules, "mutandis.geometry.kernel_search", None)
+    monkeypatch.setitem(sys.modules, "mutandis.geometry.compiled", None)
     space = space_with(2, [])
     assert assert_as_brute(space, Queries.outside(space.points)) == "tree"
 

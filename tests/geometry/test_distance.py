@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mutandis.geometry.distance import Metric, Points
+from mutandis.geometry.metric import Metric, Points
 from tests.oracle import measure
 
 FAR = 2**57  # a center out of reach stands about 32 ranges of 2**52 away

@@ -20,11 +20,11 @@ from mutandis.data.population import Population
 from mutandis.errors import PlanError
 from mutandis.geometry.brute import BruteSearch
 from mutandis.geometry.choose import choose_search
+from mutandis.geometry.compiled import CompiledSearch
 from mutandis.geometry.distances import Sample, check_distance, fit_distance
 from mutandis.geometry.embedding import Embedding
-from mutandis.geometry.engine import Queries, Space
+from mutandis.geometry.index import Queries, Space
 from mutandis.geometry.kd_tree import TreeSearch
-from mutandis.geometry.kernel_search import CompiledSearch
 from mutandis.registry import names
 from tests.oracle import assert_equal_fields
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from mutandis.geometry import kd_tree as tree
 from mutandis.geometry.brute import BruteSearch
-from mutandis.geometry.distance import Metric, Points
-from mutandis.geometry.engine import (
+from mutandis.geometry.compiled import CompiledSearch
+from mutandis.geometry.index import (
     Listing,
     Queries,
     Space,
@@ -24,7 +24,7 @@ from mutandis.geometry.engine import (
     group_rows,
 )
 from mutandis.geometry.kd_tree import TreeSearch
-from mutandis.geometry.kernel_search import CompiledSearch
+from mutandis.geometry.metric import Metric, Points
 from tests.oracle import assert_equal_fields, list_near
 
 if TYPE_CHECKING:
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.geometry.engine import Progress, Search
-    from mutandis.geometry.ties import Neighbourhoods, RadiusCounts
+    from mutandis.geometry.index import Neighbourhoods, Progress, RadiusCounts, Search
 
 
 PLAIN = Metric(mismatch=np.empty(0, dtype=np.int64), unit=1.0)

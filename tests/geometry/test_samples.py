@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mutandis.geometry import samples
-from mutandis.geometry.distance import Metric, Points
+from mutandis.geometry.metric import Metric, Points
 from mutandis.geometry.samples import SortedPoints, rows_at_ranks
 from tests.oracle import measure
 

@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mutandis.engine.groups import sum_nearest
-from mutandis.geometry.ties import Neighbourhoods, select
+from mutandis.engine.tally import sum_nearest
+from mutandis.geometry.index import Neighbourhoods, select
 from tests.oracle import fractions
 
 people = st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=1, max_size=9)

@@ -15,13 +15,12 @@ from mutandis.data.columns import Categories, Numbers
 from mutandis.data.population import Population
 from mutandis.geometry.choose import choose_search
 from mutandis.geometry.embedding import Embedded, Embedding
-from mutandis.geometry.engine import Queries, Space, find_neighbourhoods
-from mutandis.geometry.ties import Neighbourhoods
+from mutandis.geometry.index import Neighbourhoods, Queries, Space, find_neighbourhoods
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from mutandis.geometry.distance import Points
+    from mutandis.geometry.metric import Points
 
 KINDS = {
     "grade": Attribute(name="grade", kind=AttributeKind.CONTINUOUS, weight=0.3),

@@ -12,9 +12,8 @@ import pytest
 
 import mutandis as mm
 from mutandis.auditing.case import Case
-from mutandis.engine.groups import Group
 from mutandis.engine.study import World
-from mutandis.engine.tally import Sums
+from mutandis.engine.tally import Group, Sums
 from mutandis.errors import PlanError
 from mutandis.outcomes.binary import REFUSED
 from mutandis.outcomes.intervals import Interval

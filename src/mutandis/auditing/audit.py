@@ -19,8 +19,8 @@ from mutandis.auditing.members import list_members
 from mutandis.config.schema import settle_interval
 from mutandis.data.columns import Numbers, plain_value, plain_values
 from mutandis.data.equal_rows import number_equal
-from mutandis.engine.groups import Pair
 from mutandis.engine.methods import METHODS
+from mutandis.engine.tally import Pair
 from mutandis.errors import PlanError, UnknownIdError, printable
 from mutandis.evidence.support import measure_balance, measure_support
 from mutandis.frames import columns_of, open_frame, to_frame
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
     from mutandis.data.population import Population
     from mutandis.decision.agreement import RecordAgreement
     from mutandis.engine.engine import Engine
-    from mutandis.engine.groups import Group, Tally
     from mutandis.engine.members import Members
     from mutandis.engine.methods import Method
     from mutandis.engine.study import Study, World
+    from mutandis.engine.tally import Group, Tally
     from mutandis.evidence.support import Support
     from mutandis.outcomes.outcome import Comparison, Depth
     from mutandis.report.case_model import CaseDocument

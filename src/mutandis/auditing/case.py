@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from mutandis.auditing.audit import Audit
-    from mutandis.engine.groups import Pair
     from mutandis.engine.members import Members
+    from mutandis.engine.tally import Pair
     from mutandis.evidence.sentences import Answer
     from mutandis.outcomes.measures import Measure
 

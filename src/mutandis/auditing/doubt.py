@@ -17,8 +17,8 @@ from mutandis.auditing.group_comparison import compare_groups
 from mutandis.decision.maker import describe_maker
 from mutandis.decision.rule import Rule
 from mutandis.engine.engine import Engine
-from mutandis.engine.groups import Pair, join_pairs
 from mutandis.engine.study import World
+from mutandis.engine.tally import Pair, join_pairs
 from mutandis.errors import EquationError, MutandisWarning
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
     from mutandis.data.population import Population
-    from mutandis.engine.groups import Group, Tally
     from mutandis.engine.methods import Method
-    from mutandis.geometry.engine import Progress
+    from mutandis.engine.tally import Group, Tally
+    from mutandis.geometry.index import Progress
     from mutandis.verdicts.findings import Findings
 
 __all__ = ["DRAWS", "REFITS", "doubt_decision", "doubt_verdict", "refits_of", "weigh_doubt"]

@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mutandis.engine.groups import too_small
+from mutandis.engine.tally import too_small
 from mutandis.verdicts.compare import compare
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.auditing.plan import Plan
-    from mutandis.engine.groups import Group, Pair
     from mutandis.engine.matched import HasEvidence
     from mutandis.engine.methods import Method
-    from mutandis.engine.tally import Sums
+    from mutandis.engine.tally import Group, Pair, Sums
     from mutandis.outcomes.outcome import Comparison, Depth
 
 __all__ = ["compare_groups", "evidence_by"]

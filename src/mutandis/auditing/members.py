@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.engine.groups import Pair
 from mutandis.engine.members import Lister, Members
+from mutandis.engine.tally import Pair
 from mutandis.numeric.order import rank_ids
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ import numpy as np
 from mutandis.auditing.audit import Audit
 from mutandis.auditing.protections import draw_spaces
 from mutandis.auditing.provenance import record
-from mutandis.engine.groups import Tally
 from mutandis.engine.methods import METHODS
 from mutandis.engine.study import World
+from mutandis.engine.tally import Tally
 from mutandis.frames import open_frame
 from mutandis.verdicts.findings import combine_findings
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.plan import Plan
     from mutandis.data.labels import Labels
-    from mutandis.engine.groups import Pair
     from mutandis.engine.members import Members
+    from mutandis.engine.tally import Pair
     from mutandis.outcomes.outcome import Depth
     from mutandis.verdicts.findings import Digest, Findings
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from mutandis.engine.methods import Center
 from mutandis.errors import PlanError
-from mutandis.geometry.engine import discard_progress
+from mutandis.geometry.index import discard_progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mutandis.auditing.plan import Plan
-    from mutandis.geometry.engine import Progress
+    from mutandis.geometry.index import Progress
 
 __all__ = ["Report", "Tracker", "follow_run"]
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.plan import Plan
     from mutandis.data.population import Population
     from mutandis.decision.agreement import RecordAgreement
-    from mutandis.engine.groups import Tally
+    from mutandis.engine.tally import Tally
     from mutandis.scm.counterfactual import Counterfactuals
 
 __all__ = ["Provenance", "current_versions", "describe_settings", "hash_population", "record"]

@@ -27,7 +27,7 @@ from mutandis.decision.rule import Rule
 from mutandis.engine.engine import Engine
 from mutandis.engine.study import Study, World
 from mutandis.errors import MutandisWarning
-from mutandis.geometry.engine import discard_progress
+from mutandis.geometry.index import discard_progress
 from mutandis.mapped import arrays_in_files
 from mutandis.workers import open_workers
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from mutandis.data.population import Population
     from mutandis.decision.agreement import RecordAgreement
     from mutandis.decision.maker import DecisionMaker
-    from mutandis.geometry.engine import Progress
+    from mutandis.geometry.index import Progress
     from mutandis.outcomes.outcome import Outcome
     from mutandis.scm.counterfactual import Counterfactuals
     from mutandis.workers import Workers

@@ -32,8 +32,8 @@ from mutandis.data.columns import Numbers
 from mutandis.data.labels import PLAIN, Labels
 from mutandis.data.population import patch_rows
 from mutandis.engine.engine import Engine
-from mutandis.engine.groups import Pair, join_pairs
 from mutandis.engine.study import World
+from mutandis.engine.tally import Pair, join_pairs
 from mutandis.errors import MutandisWarning, PlanError
 from mutandis.verdicts.findings import Robustness, Verdict
 
@@ -47,9 +47,9 @@ if TYPE_CHECKING:
     from mutandis.auditing.worldview_comparison import WorldviewVerdicts
     from mutandis.data.columns import Column
     from mutandis.data.population import Population
-    from mutandis.engine.groups import Group
     from mutandis.engine.methods import Method
     from mutandis.engine.study import Study
+    from mutandis.engine.tally import Group
     from mutandis.outcomes.outcome import Comparison
     from mutandis.verdicts.findings import Findings
 

@@ -54,7 +54,7 @@ from mutandis.engine.methods import METHODS
 from mutandis.errors import PlanError, SettingsError
 from mutandis.geometry.distances import distance_named
 from mutandis.geometry.embedding import Scaling
-from mutandis.geometry.ties import Ties
+from mutandis.geometry.index import Ties
 from mutandis.outcomes.intervals import DEFAULT_INTERVAL, IntervalName
 from mutandis.outcomes.measures import AnyMeasure, Measure, measure_named
 from mutandis.outcomes.ordered import Ordered

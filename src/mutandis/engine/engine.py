@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from mutandis.data.spaces import restrict_complainants
-from mutandis.engine.groups import Group, Links, Nearest, Tally
 from mutandis.engine.matched import HasEvidence, compare_matched, reach_of
 from mutandis.engine.matches import (
     DRAWS,
@@ -28,8 +27,8 @@ from mutandis.engine.matches import (
 )
 from mutandis.engine.methods import CST_MATCHED, Center
 from mutandis.engine.nearest import Aside, PreparedSpace, Spaces, people_of
-from mutandis.engine.tally import Sums
-from mutandis.geometry.engine import discard_progress
+from mutandis.engine.tally import Group, Links, Nearest, Sums, Tally
+from mutandis.geometry.index import discard_progress
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from mutandis.engine.methods import Method
     from mutandis.engine.study import Mark, Study, World
     from mutandis.geometry.embedding import Embedded, Embedding
-    from mutandis.geometry.engine import Listing, Progress, Queries, Space
+    from mutandis.geometry.index import Listing, Progress, Queries, Space
     from mutandis.workers import Workers
 
 __all__ = ["Engine", "Pass", "Wanted", "name_backends"]

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.data.equal_rows import group_equal, row_digests
-from mutandis.engine.groups import Group, Links, Matching
 from mutandis.engine.matches import (
     IMBALANCE,
     IMBALANCE_BY_K,
@@ -29,7 +28,7 @@ from mutandis.engine.matches import (
     starts_of,
     totals_of,
 )
-from mutandis.engine.tally import ROOM, Sums
+from mutandis.engine.tally import ROOM, Group, Links, Matching, Sums
 from mutandis.mapped import empty, in_file, take
 
 if TYPE_CHECKING:
@@ -38,12 +37,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-    from mutandis.engine.groups import Nearest
     from mutandis.engine.matches import Matches, Scale
     from mutandis.engine.study import Study
+    from mutandis.engine.tally import Nearest
     from mutandis.geometry.cells import NearbySearch
     from mutandis.geometry.embedding import Embedding
-    from mutandis.geometry.engine import Listing, Queries, Search
+    from mutandis.geometry.index import Listing, Queries, Search
 
 __all__ = ["HasEvidence", "compare_matched", "links_arrays", "links_of", "reach_of"]
 
@@ -215,7 +214,7 @@ def _choose_adder(work: int, totals: _Totals) -> _Adder:
     if work < _WORTH_LOADING or totals.marks.dtype == object:
         return _add_arrays
     try:
-        import mutandis.geometry.kernels.match_sums  # noqa: F401
+        import mutandis.engine.kernels  # noqa: F401
     except ImportError:
         return _add_arrays
     return _KernelAdder()
@@ -544,7 +543,7 @@ class _KernelAdder:
         scale: Scale,
         totals: _Totals,
     ) -> None:
-        from mutandis.geometry.kernels import match_sums as sums
+        from mutandis.engine import kernels as sums
 
         if self._laid is None:
             self._laid = _lay_out(cells, matches, scale)
@@ -581,7 +580,7 @@ class _KernelAdder:
 
 def _lay_out(cells: _Cells, matches: Matches, scale: Scale) -> tuple[Any, Any, Any]:
     """Put what a kernel reads into the arrays for which it is compiled."""
-    from mutandis.geometry.kernels import match_sums as sums
+    from mutandis.engine import kernels as sums
 
     def starts(matrix: Any) -> NDArray[np.int64]:
         return np.asarray(matrix.indptr, dtype=np.int64)

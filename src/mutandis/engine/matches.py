@@ -20,15 +20,14 @@ from mutandis.data.equal_rows import group_equal
 from mutandis.engine.nearest import limits_of
 from mutandis.engine.tally import ROOM, Sums
 from mutandis.geometry.embedding import Embedded
-from mutandis.geometry.engine import Queries, group_rows
+from mutandis.geometry.index import Queries, group_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from mutandis.geometry.distance import Points
     from mutandis.geometry.embedding import Embedding
-    from mutandis.geometry.engine import Listing, Search, Space
-    from mutandis.geometry.ties import Neighbourhoods, Ties
+    from mutandis.geometry.index import Listing, Neighbourhoods, Search, Space, Ties
+    from mutandis.geometry.metric import Points
 
 __all__ = [
     "IMBALANCE",
@@ -501,7 +500,7 @@ class Matcher:
         if len(centers) < _WORTH_LOADING:
             return None
         try:
-            from mutandis.geometry.kernels import match_notes as notes
+            from mutandis.engine import kernels as notes
         except ImportError:
             return None
         scale, space, names = self.scale, self.space, len(self.scale.levels)
@@ -533,7 +532,7 @@ class Matcher:
                 np.zeros(2 * (int(levels.max(initial=0)) + 1), dtype=np.int64),
             )
             last = notes.note_matches(
-                notes.Listed(
+                notes.Near(
                     listing.start,
                     points,
                     listing.distances,

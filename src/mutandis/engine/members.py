@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.data.by_row import ByRow
-from mutandis.engine.groups import Pair
 from mutandis.engine.methods import Center
 from mutandis.engine.nearest import limits_of
+from mutandis.engine.tally import Pair
 from mutandis.geometry.embedding import LazyEmbedding
-from mutandis.geometry.engine import group_rows
+from mutandis.geometry.index import group_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from mutandis.data.population import Population
     from mutandis.data.spaces import Stratum
     from mutandis.engine.engine import Engine
-    from mutandis.engine.groups import Links
     from mutandis.engine.methods import Method
     from mutandis.engine.study import World
+    from mutandis.engine.tally import Links
     from mutandis.geometry.embedding import Embedded
 
 __all__ = ["Listed", "Lister", "Members"]

@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mutandis.engine.groups import Nearest
+from mutandis.engine.tally import Nearest
 from mutandis.geometry.choose import choose_search
-from mutandis.geometry.engine import Queries, Space, find_neighbourhoods, find_within
-from mutandis.geometry.ties import Neighbourhoods, RadiusCounts
+from mutandis.geometry.index import (
+    Neighbourhoods,
+    Queries,
+    RadiusCounts,
+    Space,
+    find_neighbourhoods,
+    find_within,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,9 +28,9 @@ if TYPE_CHECKING:
     from mutandis.data.spaces import Stratum
     from mutandis.engine.matches import SpaceFacts
     from mutandis.engine.study import Study
-    from mutandis.geometry.distance import Metric, Points
     from mutandis.geometry.embedding import Embedded, Embedding
-    from mutandis.geometry.engine import Progress, Search
+    from mutandis.geometry.index import Progress, Search
+    from mutandis.geometry.metric import Metric, Points
 
 __all__ = [
     "Aside",

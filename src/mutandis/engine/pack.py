@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.engine.groups import Group, Matching, Nearest, Tally
 from mutandis.engine.matched import links_arrays, links_of
-from mutandis.engine.tally import Sums
-from mutandis.geometry.distance import Metric
-from mutandis.geometry.ties import Neighbourhoods, RadiusCounts
+from mutandis.engine.tally import Group, Matching, Nearest, Sums, Tally
+from mutandis.geometry.index import Neighbourhoods, RadiusCounts
+from mutandis.geometry.metric import Metric
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mutandis.data.population import Population
     from mutandis.data.spaces import Stratum
     from mutandis.geometry.embedding import Scaling
-    from mutandis.geometry.ties import Ties
+    from mutandis.geometry.index import Ties
 
 __all__ = ["Mark", "Study", "World", "mask"]
 

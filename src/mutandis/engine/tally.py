@@ -1,34 +1,41 @@
-"""Sums of marks over groups, as exact integers, and exact comparisons between them.
+"""What is counted: exact sums of marks over groups, and the tally of all groups in one world.
 
-A mark is an integer per row of the table: 1 for a refusal, the steps of a score, the square of
-them, 1 for an outcome beyond a level. Groups sum several columns of marks at once.
+A mark is an integer per row of the table: 1 for a refusal, the steps of a score, their square,
+1 for an outcome beyond a level. Groups sum several columns of marks at once.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
 from mutandis.data.by_row import ByRow
 from mutandis.data.equal_rows import group_equal, number_equal
+from mutandis.engine.methods import CST_MATCHED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from fractions import Fraction
 
     from numpy.typing import NDArray
 
-__all__ = ["ROOM", "SAFE", "Sums", "average", "difference", "exceeds"]
+    from mutandis.engine.methods import Method
+    from mutandis.geometry.index import Neighbourhoods, RadiusCounts, Ties
+    from mutandis.geometry.metric import Metric
 
-# Below this, products of int64 are exact and so are the floats made of them; from there on Python's
-# own integers are used, whose quotients are rounded correctly too.
+# Below this, products of int64 are exact and so are the floats made of them; beyond it, Python's
+# integers are used, whose quotients are rounded correctly too.
 SAFE = 2**53
 ROOM = 2**62
 """Sums up to this are exact in int64."""
-# means of which it is worth while to find those that are equal
-_MANY = 10_000
+_MANY = 10_000  # means from which on equal ones are computed once
+
+_T = TypeVar("_T")
+
+
+# --- sums -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,20 +45,6 @@ class Sums(ByRow):
     The mean of a mark in a group is ``marks / (places * parts)``. Where m rows tie for the last
     places of a group, each holds 1/m of a place: counting in m-ths keeps everything whole.
 
-    Parameters
-    ----------
-    marks
-        Sums of marks in parts of a place (groups x columns), as integers of Python where int64 has
-        no room for them.
-    parts
-        Parts of a place, of the same shape; 1 without ties.
-    places
-        Number of places of each group; 0 if it is empty.
-    people
-        Effective number of people in each group; None if it is the number of places.
-    doubt
-        Variance of the mean that is due to an estimated worldview; None if there is none.
-
     Examples
     --------
     >>> sums = Sums.of(marks=np.array([3, 1]), places=np.array([4, 2]))
@@ -59,11 +52,11 @@ class Sums(ByRow):
     [0.75, 0.5]
     """
 
-    marks: NDArray[Any]
-    parts: NDArray[Any]
-    places: NDArray[np.int64]
-    people: NDArray[np.float64] | None = None
-    doubt: NDArray[np.float64] | None = None
+    marks: NDArray[Any]  # in parts of a place; Python's integers where int64 has no room
+    parts: NDArray[Any]  # of a place, in the same shape
+    places: NDArray[np.int64]  # of each group; 0 if it is empty
+    people: NDArray[np.float64] | None = None  # effective number, if it is not that of places
+    doubt: NDArray[np.float64] | None = None  # variance of the mean due to an estimated worldview
 
     @classmethod
     def of(
@@ -88,7 +81,7 @@ class Sums(ByRow):
         marks, parts = self.marks[:, 0], self.parts[:, 0]
         if object in (marks.dtype, parts.dtype) and len(self.places) > _MANY:
             first, same = group_equal(self.places, number_equal(marks), number_equal(parts))
-            if first is not same:  # each different one once, as integers of Python take long
+            if first is not same:
                 return self.take(first).mean()[same]
         whole = self.places * parts
         means = np.full(whole.shape, np.nan)
@@ -106,7 +99,7 @@ def _in_columns(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _quotients(up: NDArray[Any], down: NDArray[Any]) -> NDArray[np.float64]:
-    """Divide integers, each quotient rounded once, in whatever terms it is given."""
+    """Divide integers, each quotient rounded once."""
     if object in (up.dtype, down.dtype):
         return np.asarray(up / down, dtype=np.float64)
     large = np.flatnonzero(np.maximum(np.abs(up), down) >= SAFE)
@@ -132,14 +125,13 @@ def _average_column(
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Average one column of marks: sums and parts of a place, in lowest terms."""
     filled = np.flatnonzero(places > 0)
+    fractions = [
+        (sums.marks[filled, column], sums.places[filled] * sums.parts[filled, column])
+        for sums in each
+    ]
+    largest_means = [np.max(np.abs(_quotients(*both)), initial=1) for both in fractions]
+    most = float(max(largest_means))
     up, down = np.zeros_like(filled), np.ones_like(filled)
-    most = 1.0
-    fractions = []
-    for sums in each:
-        marks = sums.marks[filled, column]
-        whole = sums.places[filled] * sums.parts[filled, column]
-        fractions.append((marks, whole))
-        most = max(most, float(np.max(np.abs(_quotients(marks, whole)), initial=1)))
     for marks, whole in fractions:
         divisor = np.gcd(marks, whole)
         marks, whole = marks // divisor, whole // divisor  # noqa: PLW2901
@@ -163,7 +155,7 @@ def _average_column(
 def difference(control: Sums, test: Sums) -> tuple[NDArray[Any], NDArray[Any]]:
     """Subtract the mean of the first column of marks of `test` from that of `control`, exactly.
 
-    The result are numerators over positive denominators, in lowest terms.
+    The results are numerators over positive denominators, in lowest terms.
     """
     bottom_control = control.places * control.parts[:, 0]
     bottom_test = test.places * test.parts[:, 0]
@@ -186,7 +178,222 @@ def exceeds(
     """Find where numerator/denominator > threshold, by cross-multiplication of integers."""
     up, down = threshold.numerator, threshold.denominator
     top = max(int(np.max(denominator, initial=0)), int(np.max(np.abs(numerator), initial=0)))
-    largest = top * max(abs(up), down)
-    if largest >= SAFE:
+    if top * max(abs(up), down) >= SAFE:
         numerator, denominator = numerator.astype(object), denominator.astype(object)
     return np.asarray(numerator * down > denominator * up, dtype=np.bool_)
+
+
+# --- groups ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair(Generic[_T]):
+    """One thing for the control side of a comparison, and one for the test side."""
+
+    control: _T
+    test: _T
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matching(ByRow):
+    """How well the test groups of the matched comparison represent the counterfactuals."""
+
+    FAR: ClassVar[int] = 2**15 - 1
+
+    n_effective: NDArray[np.float64]  # people of equal weight who would be as informative (Kish)
+    # why groups are not comparable: 0 they are; `FAR` where most people have no match within the
+    # radius of the control group; ±i where the averages differ in the i-th attribute, + where the
+    # matches lie above
+    unfit: NDArray[np.int16]
+    names: tuple[str, ...]  # the attributes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group(ByRow):
+    """One group (control or test) for each complainant, at one k."""
+
+    share: Sums
+    rows: NDArray[np.int64]  # how many hold its places, or share them
+    # distance of the farthest member, NaN where there is none apart from the center; of matched
+    # groups, the mean distance of members from the counterfactuals that they represent
+    radius: NDArray[np.float64]
+    reach: NDArray[np.float64] | None = None  # of the k-th nearest, before a caliper is applied
+    matching: Matching | None = None
+
+    @classmethod
+    def of_centers(cls, marks: NDArray[Any]) -> Group:
+        """Make groups of single people with these marks."""
+        one = np.ones(len(marks), dtype=np.int64)
+        share = Sums.of(marks=marks.astype(np.int64), places=one)
+        return cls(share=share, rows=one, radius=np.full(len(one), np.nan))
+
+    @classmethod
+    def average(cls, groups: Sequence[Group]) -> Group:
+        """Average groups; rows and radius are those of the largest and of the widest."""
+        reach = [each.reach for each in groups if each.reach is not None]
+        return cls(
+            share=average([each.share for each in groups]),
+            rows=np.max([each.rows for each in groups], axis=0),
+            radius=np.fmax.reduce([each.radius for each in groups]),
+            reach=np.max(reach, axis=0) if reach else None,
+        )
+
+    def with_center(self, marks: NDArray[Any]) -> Group:
+        """Add the search centers, with their marks."""
+        return replace(self, share=self.share.with_center(marks), rows=self.rows + 1)
+
+    def with_doubt(self, doubt: NDArray[np.float64] | None) -> Group:
+        """Add the variance of the mean that comes from estimates."""
+        if doubt is None:
+            return self
+        return replace(self, share=replace(self.share, doubt=doubt))
+
+    def unfit(self) -> NDArray[np.object_]:
+        """Name what keeps matched groups from being compared: "far", or an attribute; else ""."""
+        if self.matching is None:
+            return np.full(len(self.rows), "", dtype=object)
+        names = np.array(["", *self.matching.names, "far"], dtype=object)
+        code = np.abs(self.matching.unfit)
+        return names[np.where(code == Matching.FAR, len(names) - 1, code)]
+
+
+def join_pairs(pairs: Sequence[Pair[Group]]) -> Pair[Group]:
+    """Concatenate the groups of several worlds, to be compared at once."""
+    return Pair(
+        control=Group.join([each.control for each in pairs]),
+        test=Group.join([each.test for each in pairs]),
+    )
+
+
+def too_small(pair: Pair[Group], method: Method, *, least: int) -> NDArray[np.bool_]:
+    """Mark groups that hold fewer people than asked for, without centers, or that do not match.
+
+    A method that compares nothing but the centers has no groups that could be too small.
+    """
+    control, test = pair.control.share.places, pair.test.share.places
+    if not method.count_neighbours:
+        return np.zeros(len(control), dtype=np.bool_)
+    fewest = np.minimum(control, test) - int(method.count_centers)
+    small = np.asarray(fewest < least, dtype=np.bool_)
+    return small if pair.test.matching is None else small | (pair.test.matching.unfit != 0)
+
+
+def sum_nearest(found: Neighbourhoods, column: int, *, k: int, ties: Ties) -> Sums:
+    """Sum the marks of each group, with the last places shared as the policy says."""
+    inside, rim = found.inside[:, column], found.rim[:, column]
+    marks, marks_rim = found.marks_inside[:, column], found.marks_rim[:, column]
+    if ties == "all":
+        return Sums.of(marks=marks + marks_rim, places=inside + rim)
+    # with m rows on the rim, the mean is (marks_inside * m + (k - inside) * marks_rim) / (k * m)
+    return Sums.of(
+        marks=marks * rim[:, np.newaxis] + (k - inside)[:, np.newaxis] * marks_rim,
+        places=np.full_like(rim, k),
+        parts=rim[:, np.newaxis],
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nearest(ByRow):
+    """What a search for the nearest has counted around some centers.
+
+    A caliper leaves out people who are too far away to be comparable. Where the k-th nearest lies
+    beyond it, the group holds all people within it, fewer than k, and no place is shared. Other
+    groups stay the same to the last bit.
+    """
+
+    found: Neighbourhoods  # counts inside and on the radius, for each k
+    overflow_distance: NDArray[np.float64]  # what distances of centers out of reach lack
+    limits: NDArray[np.int64] | None = None  # largest integer distance within the caliper
+    within: RadiusCounts | None = None  # counts within it, where the k nearest reach beyond
+
+    def group(self, index: int, k: int, *, ties: Ties, metric: Metric) -> Group:
+        """Return the groups for the index-th k; an empty one has no mean and no radius."""
+        found = self.found
+        radius = metric.as_float(found.radius[:, index]) + self.overflow_distance
+        group = Group(
+            share=sum_nearest(found, index, k=k, ties=ties),
+            rows=found.inside[:, index] + found.rim[:, index],
+            radius=radius,
+            reach=radius,
+        )
+        if self.limits is None or self.within is None:
+            return group
+        within, cut = self.within, found.radius[:, index] > self.limits
+        rows, farthest = cut[:, np.newaxis], metric.as_float(within.farthest)
+        farthest = np.where(within.people > 0, farthest + self.overflow_distance, np.nan)
+        share = Sums(
+            marks=np.where(rows, within.marks, group.share.marks),
+            parts=np.where(rows, 1, group.share.parts),
+            places=np.where(cut, within.people, group.share.places),
+        )
+        return Group(
+            share=share,
+            rows=np.where(cut, within.people, group.rows),
+            radius=np.where(cut, farthest, radius),
+            reach=radius,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Links:
+    """Who matches whom in one stratum."""
+
+    key: NDArray[np.intp]  # the row of `people` for each row of the control space
+    people: Any  # sparse: the places that each point of the test space holds, in `parts`
+    parts: int  # of a place
+
+
+# --- the tally ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """What was counted in one world: plain arrays, for every complainant and k."""
+
+    ks: tuple[int, ...] = ()
+    ties: Ties = "fair"
+    metric: Metric  # what integer distances stand for
+    control: Nearest | None = None  # None if no control groups were searched
+    test: Mapping[str, Nearest] = field(default_factory=dict)  # by center
+    # test groups for each k by method, where they are matched, or averaged over a mixture
+    made: Mapping[str, tuple[Group, ...]] = field(default_factory=dict)
+    own: NDArray[Any] | None = None  # marks of the complainants' recorded outcomes
+    decided: NDArray[Any] | None = None  # and of those in the counterfactual world
+    matches: Sums | None = None  # over each complainant's own matches
+    links: tuple[Links, ...] = ()  # by stratum, as far as that was kept
+    backends: Mapping[str, str] = field(default_factory=dict)  # by what was searched
+    distance_rules: Mapping[str, str] = field(default_factory=dict)  # by attribute
+
+    def at(self, method: Method, index: int) -> Pair[Group]:
+        """Return both groups of a method, for every complainant at the index-th k."""
+        if method.name in self.made:
+            test = self.made[method.name][index]
+        else:
+            test = self._group(self.test.get(method.center.value), self.decided, method, index)
+        return Pair(control=self._group(self.control, self.own, method, index), test=test)
+
+    def group(self, nearest: Nearest, index: int) -> Group:
+        """Return groups of the k nearest, without any centers."""
+        return nearest.group(index, self.ks[index], ties=self.ties, metric=self.metric)
+
+    def _group(
+        self, nearest: Nearest | None, centers: NDArray[Any] | None, method: Method, index: int
+    ) -> Group:
+        if not method.count_neighbours:
+            return Group.of_centers(_known(centers))
+        group = self.group(_known(nearest), index)
+        return group.with_center(_known(centers)) if method.count_centers else group
+
+    def with_doubt(self, doubts: Mapping[int, NDArray[np.float64]]) -> Tally:
+        """Add the variance of the means in matched test groups, by the index of k."""
+        name = CST_MATCHED.name
+        if name not in self.made or not doubts:
+            return self
+        doubted = (each.with_doubt(doubts[index]) for index, each in enumerate(self.made[name]))
+        return replace(self, made={**self.made, name: tuple(doubted)})
+
+
+def _known(value: _T | None) -> _T:
+    if value is None:
+        raise TypeError("the plan admits no method that needs what was not counted or decided")
+    return value

@@ -24,7 +24,6 @@ from mutandis.data.columns import Categories, Column, Numbers
 from mutandis.data.population import Population
 from mutandis.data.spaces import Stratum
 from mutandis.engine.engine import Counts, Engine, Pass, Wanted, name_backends
-from mutandis.engine.groups import Group, Links, Nearest
 from mutandis.engine.matched import compare_matched, reach_of
 from mutandis.engine.matches import MATCHES, Matches, SpaceFacts, in_wholes, parts_for
 from mutandis.engine.methods import Center
@@ -39,10 +38,11 @@ from mutandis.engine.pack import (
     sums_of,
 )
 from mutandis.engine.study import Study, World
+from mutandis.engine.tally import Group, Links, Nearest
 from mutandis.geometry.cells import CELL, Cells, NearbySearch, sort_in_space
 from mutandis.geometry.choose import ChosenSearch, choose, choose_search
-from mutandis.geometry.distance import Points
-from mutandis.geometry.engine import Queries, Space, discard_progress, is_mask
+from mutandis.geometry.index import Queries, Space, discard_progress, is_mask
+from mutandis.geometry.metric import Points
 from mutandis.mapped import empty, in_file
 from mutandis.workers import Task, digest, threads_of_task
 
@@ -53,8 +53,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.geometry.embedding import Embedding
-    from mutandis.geometry.engine import Progress
-    from mutandis.geometry.ties import Ties
+    from mutandis.geometry.index import Progress, Ties
     from mutandis.workers import Workers
 
 __all__ = ["count_in_tiles"]
@@ -232,7 +231,7 @@ def _store_space(
         arrays["standing"] = here[rows]
     name = digest(arrays, threads != 0)
     if threads and not (workers.folder / name).is_dir():
-        from mutandis.geometry.kernel_search import CompiledSearch
+        from mutandis.geometry.compiled import CompiledSearch
 
         measured = replace(space, points=placed, metric=metric)
         grown = CompiledSearch(measured, threads=threads).arrays()
@@ -547,7 +546,7 @@ def _open_search(asked: _Asked, side: str) -> ChosenSearch:
         return _OPENED[key]
     grown = {each.stem.removeprefix(_GROWN): each for each in folder.glob(f"{_GROWN}*.npy")}
     if grown:
-        from mutandis.geometry.kernel_search import CompiledSearch
+        from mutandis.geometry.compiled import CompiledSearch
 
         measured = _space(asked, side, "" if metric.move is None else _PLACED)
         measured = replace(measured, metric=metric.in_place)

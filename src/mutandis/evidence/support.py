@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.data.attribute import AttributeKind
-from mutandis.engine.groups import Pair, too_small
 from mutandis.engine.matches import MATCHES
 from mutandis.engine.methods import Center
+from mutandis.engine.tally import Pair, too_small
 from mutandis.errors import PlanError
 from mutandis.evidence.sentences import explain_insufficient, explain_unfit
 from mutandis.geometry.samples import SortedPoints, rows_at_ranks
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from mutandis.data.columns import Column
     from mutandis.data.population import Population
     from mutandis.engine.engine import Engine
-    from mutandis.engine.groups import Group, Nearest, Tally
     from mutandis.engine.members import Members
     from mutandis.engine.methods import Method
     from mutandis.engine.study import Study, World
-    from mutandis.geometry.distance import Metric, Points
+    from mutandis.engine.tally import Group, Nearest, Tally
+    from mutandis.geometry.metric import Metric, Points
 
 __all__ = ["Reach", "Support", "measure_balance", "measure_support", "typical_radii"]
 

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mutandis.geometry.engine import Listing, discard_progress
-from mutandis.geometry.ties import Neighbourhoods, RadiusCounts
+from mutandis.geometry.index import Listing, Neighbourhoods, RadiusCounts, discard_progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from mutandis.geometry.distance import Points
-    from mutandis.geometry.engine import Progress, Queries, Space
+    from mutandis.geometry.index import Progress, Queries, Space
+    from mutandis.geometry.metric import Points
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.geometry.distance import Metric, Points
-    from mutandis.geometry.engine import Listing, Queries, Search
+    from mutandis.geometry.index import Listing, Queries, Search
+    from mutandis.geometry.metric import Metric, Points
 
 __all__ = ["CELL", "Cells", "NearbySearch", "sort_in_space"]
 

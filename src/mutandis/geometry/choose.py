@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mutandis.geometry.brute import BruteSearch
-from mutandis.geometry.engine import discard_progress
+from mutandis.geometry.index import discard_progress
 from mutandis.geometry.kd_tree import TreeSearch, tree_dimensions
 
 if TYPE_CHECKING:
@@ -22,9 +22,16 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.geometry.distance import Metric, Points
-    from mutandis.geometry.engine import Listing, Progress, Queries, Search, Space
-    from mutandis.geometry.ties import Neighbourhoods, RadiusCounts
+    from mutandis.geometry.index import (
+        Listing,
+        Neighbourhoods,
+        Progress,
+        Queries,
+        RadiusCounts,
+        Search,
+        Space,
+    )
+    from mutandis.geometry.metric import Metric, Points
 
 # with more coordinates SciPy's tree examines nearly every point, and a scan is cheaper
 _TREE_DIMENSIONS = 40
@@ -154,7 +161,7 @@ def _seconds(space: Space, queries: int) -> float:
 def _can_compile(space: Space) -> bool:
     """Tell whether kernels are available, and exact in this space."""
     try:
-        from mutandis.geometry.kernel_search import CompiledSearch
+        from mutandis.geometry.compiled import CompiledSearch
     except ImportError:  # numba may lag behind NumPy: then slower, but just as exact
         return False
     return CompiledSearch.can_search(space)
@@ -165,6 +172,6 @@ def _make(backend: str, space: Space, threads: int) -> Search:
         return BruteSearch(space=space)
     if backend == "tree":
         return TreeSearch.build(space, threads=threads)
-    from mutandis.geometry.kernel_search import CompiledSearch
+    from mutandis.geometry.compiled import CompiledSearch
 
     return CompiledSearch(space, threads=threads)

@@ -28,15 +28,15 @@ import numpy as np
 
 from mutandis.data.attribute import Attribute
 from mutandis.errors import PlanError, listed
-from mutandis.geometry.distance import Metric, Points
 from mutandis.geometry.embedding import QUANTUM_BITS, Embedding, Term, fill_room
+from mutandis.geometry.metric import Metric, Points
 from mutandis.registry import find, names
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from mutandis.geometry.distance import Move
     from mutandis.geometry.embedding import Axis
+    from mutandis.geometry.metric import Move
 
     Floats = NDArray[np.float64]
 

@@ -23,8 +23,8 @@ import numpy as np
 from mutandis.data.attribute import MISSING, AttributeKind
 from mutandis.data.by_row import ByRow
 from mutandis.errors import InputError, MutandisWarning, PlanError
-from mutandis.geometry.distance import Metric, Points
 from mutandis.geometry.lattice import FINE_STEPS, Lattice, find_lattice, float_noise
+from mutandis.geometry.metric import Metric, Points
 from mutandis.mapped import empty, uses_files
 
 if TYPE_CHECKING:

@@ -18,8 +18,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mutandis.geometry.engine import Listing, discard_progress
-from mutandis.geometry.ties import Neighbourhoods, RadiusCounts, count_candidates, select
+from mutandis.geometry.index import (
+    Listing,
+    Neighbourhoods,
+    RadiusCounts,
+    count_candidates,
+    discard_progress,
+    select,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -27,8 +33,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.spatial import cKDTree
 
-    from mutandis.geometry.distance import Points
-    from mutandis.geometry.engine import Progress, Queries, Space
+    from mutandis.geometry.index import Progress, Queries, Space
+    from mutandis.geometry.metric import Points
 
     _Integers = NDArray[np.int64]
     _Rows = NDArray[np.intp]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.geometry.distance import Metric, Points
+    from mutandis.geometry.metric import Metric, Points
 
 __all__ = ["SortedPoints", "rows_at_ranks"]
 

@@ -54,8 +54,8 @@ if TYPE_CHECKING:
     from mutandis.auditing.plan import Plan
     from mutandis.data.labels import Labels
     from mutandis.data.population import Population
-    from mutandis.engine.groups import Pair
     from mutandis.engine.members import Members
+    from mutandis.engine.tally import Pair
     from mutandis.geometry.embedding import Axis
     from mutandis.pictures.picture import Picture
     from mutandis.report.case_model import Role

@@ -34,8 +34,8 @@ import numpy as np
 from mutandis.auditing.case_sentences import explanation_context
 from mutandis.config.schema import Settings
 from mutandis.data.columns import Numbers
-from mutandis.engine.groups import Pair
 from mutandis.engine.methods import METHODS
+from mutandis.engine.tally import Pair
 from mutandis.evidence.sentences import answer_about_her, explain_own_case
 from mutandis.report.case_model import (
     WITHHELD,

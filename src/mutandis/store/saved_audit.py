@@ -42,7 +42,7 @@ from mutandis.engine.pack import WHOLE, tally_arrays, tally_of
 from mutandis.engine.study import World
 from mutandis.errors import DecisionError, MutandisError, OutputError
 from mutandis.frames import columns_of, open_frame
-from mutandis.geometry.ties import Neighbourhoods
+from mutandis.geometry.index import Neighbourhoods
 from mutandis.limits import explain_limit, limit, open_regular, unpacked_bytes
 from mutandis.store.audit_file import SavedInputs, read_plan_text, write_doubt, write_plan
 from mutandis.store.findings_file import write_findings

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.data.by_row import ByRow
-from mutandis.engine.groups import Group
+from mutandis.engine.tally import Group
 from mutandis.outcomes.binary import REFUSED
 from mutandis.outcomes.measures import RISK_DIFFERENCE
 from mutandis.verdicts.compare import join

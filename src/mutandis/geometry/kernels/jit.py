@@ -130,7 +130,7 @@ class _FirstUse(event.Listener):
 
 def _is_ours(compiled: Any) -> bool:
     function = compiled.data["dispatcher"].py_func
-    return str(function.__module__).startswith(__package__ or "mutandis")
+    return str(function.__module__).startswith("mutandis.")
 
 
 # numba compiles under a lock, so that no two threads are heard at the same time

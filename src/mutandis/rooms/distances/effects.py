@@ -24,9 +24,9 @@ import numpy as np
 
 from mutandis.data.attribute import AttributeKind
 from mutandis.errors import PlanError
-from mutandis.geometry.distance import Metric
 from mutandis.geometry.distances import Distance
 from mutandis.geometry.embedding import QUANTUM_BITS
+from mutandis.geometry.metric import Metric
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.data.attribute import Attribute
-    from mutandis.geometry.distance import Points
     from mutandis.geometry.distances import Attributes, Learn, Sample
     from mutandis.geometry.embedding import Embedding
+    from mutandis.geometry.metric import Points
 
 __all__ = ["ZHANG"]
 

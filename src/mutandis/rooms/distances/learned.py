@@ -12,7 +12,6 @@ import numpy as np
 from mutandis.data.attribute import AttributeKind
 from mutandis.data.columns import Categories, Numbers
 from mutandis.errors import EquationError, PlanError
-from mutandis.geometry.distance import Metric, Points
 from mutandis.geometry.distances import (
     LEAST,
     SPAN,
@@ -30,6 +29,7 @@ from mutandis.geometry.distances import (
 )
 from mutandis.geometry.embedding import Term, choose_unit
 from mutandis.geometry.lattice import FINE_STEPS
+from mutandis.geometry.metric import Metric, Points
 from mutandis.scm.categorical import Categorical
 
 if TYPE_CHECKING:

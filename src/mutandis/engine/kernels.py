@@ -1,9 +1,7 @@
-"""Add up matched groups: for each complainant, the matches of everyone in her control group.
+"""Kernels of the matched comparison: matches are noted, and added up over control groups.
 
-Everything is an integer, so that no order of people, points or threads can change a sum. People
-inside the radius are added once and stay for the larger groups; those at exactly the radius hold a
-part of a place that depends on k, so they are added apart and taken out again. Whether groups are
-comparable is judged at once, so that their moments need not be kept.
+Everything that is added is an integer, so that no order of people, points or threads can change a
+sum. The arithmetic is that of `matches.Scale`, to the last bit.
 """
 
 from __future__ import annotations
@@ -17,23 +15,234 @@ from mutandis.geometry.kernels.jit import kernel, part, repeated_part
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = [
-    "Answer",
-    "Cells",
-    "Judge",
-    "Limits",
-    "Listed",
-    "Matched",
-    "Moments",
-    "Room",
-    "add_groups",
-    "around_for",
-    "renumber",
-    "room_for",
-]
-
 # of one type from the start: for a literal, numba would compile once more
 _ZERO: Any = np.int64(0)
+
+# --- matches of each counterfactual ---------------------------------------------------------------
+
+
+class Near(NamedTuple):
+    """The points around each counterfactual, and who belongs to it: see `engine.matches.Places`.
+
+    They are put into the order of their distance, and of how many stand there.
+    """
+
+    start: NDArray[np.int64]
+    points: NDArray[np.int32]
+    distances: NDArray[np.int64]
+    radius: NDArray[np.int64]
+    up: NDArray[np.int64]
+    down: NDArray[np.int64]
+
+
+class Reference(NamedTuple):
+    """The points of the test space."""
+
+    coordinates: NDArray[np.int64]
+    codes: NDArray[np.int32]
+    counts: NDArray[np.int64]
+    marks: NDArray[np.int64]
+
+
+class Ruler(NamedTuple):
+    """How attributes are counted: see `engine.matches.Scale`; 1 counts as `one`."""
+
+    middle: NDArray[np.int64]
+    length: NDArray[np.float64]
+    levels: NDArray[np.int64]
+    one: float
+    farthest: float
+    parts: int
+
+
+class Noted(NamedTuple):
+    """What is written down of each counterfactual: see `engine.matches._Listed`.
+
+    `weights` are the parts of the points that are listed. The levels of one counterfactual follow
+    those of the one before; `size` says how many it has, and `tally` is room that holds zeros.
+    """
+
+    marks: NDArray[np.int64]
+    whole: NDArray[np.int64]
+    apart: NDArray[np.float64]
+    numbers: NDArray[np.int64]
+    weights: NDArray[np.int32]
+    size: NDArray[np.int64]
+    columns: NDArray[np.int32]
+    levels: NDArray[np.int64]
+    tally: NDArray[np.int64]
+
+
+@repeated_part
+def _count(value: float, ruler: Ruler) -> np.int64:
+    most = ruler.farthest * ruler.farthest
+    return np.int64(np.rint(min(max(value, -most), most) * ruler.one))
+
+
+@part
+def _number(ruler: Ruler, axis: int, coordinate: int) -> float:
+    number: float = (coordinate - ruler.middle[axis]) / ruler.length[axis]
+    return min(max(number, -ruler.farthest), ruler.farthest)
+
+
+@part
+def _sort(listed: Near, counts: NDArray[np.int64], first: int, stop: int) -> None:
+    """Sort the points around one counterfactual by distance, equal ones by how many stand there."""
+    points, distances = listed.points, listed.distances
+    for entry in range(first + 1, stop):
+        point, distance, place = points[entry], distances[entry], entry
+        while place > first and (
+            distances[place - 1] > distance
+            or (distances[place - 1] == distance and counts[points[place - 1]] > counts[point])
+        ):
+            points[place], distances[place] = points[place - 1], distances[place - 1]
+            place -= 1
+        points[place], distances[place] = point, distance
+
+
+@part
+def _weigh(listed: Near, query: int, reference: Reference, parts: int, noted: Noted) -> np.int64:
+    """Write down the places of those around one counterfactual, and give their number."""
+    first, stop = listed.start[query], listed.start[query + 1]
+    radius, up, down = listed.radius[query], listed.up[query], listed.down[query]
+    whole, marks = np.int64(0), noted.marks[query]
+    for column in range(len(marks)):
+        marks[column] = 0
+    for entry in range(first, stop):
+        point, distance = listed.points[entry], listed.distances[entry]
+        place = down if distance < radius else (up if distance == radius else 0)
+        whole += place * reference.counts[point]
+        for column in range(len(marks)):
+            marks[column] += place * reference.marks[point, column]
+    apart = 0.0
+    for entry in range(first, stop):
+        distance = listed.distances[entry]
+        place = down if distance < radius else (up if distance == radius else 0)
+        held = place * reference.counts[listed.points[entry]] / whole if whole else 0.0
+        apart += held * distance
+        noted.weights[entry] = np.int32(np.rint(held * parts))
+    noted.whole[query], noted.apart[query] = whole, apart
+    return whole
+
+
+class Part(NamedTuple):
+    """One counterfactual: where its points begin and end, and the rim with its part of a place.
+
+    `whole` is the number of places, as `Ruler` counts.
+    """
+
+    first: int
+    stop: int
+    radius: int
+    place: float
+    whole: float
+
+
+@part
+def _mean_of(inside: int, rim: int, here: Part, ruler: Ruler) -> np.int64:
+    if here.whole == 0.0:
+        return np.int64(0)
+    return _count((rim * here.place + inside) / here.whole, ruler)
+
+
+@part
+def _note_numbers(
+    listed: Near,
+    here: Part,
+    reference: Reference,
+    center: NDArray[np.int64],
+    ruler: Ruler,
+    numbers: NDArray[np.int64],
+) -> None:
+    """Write down the numbers of the matches and of the counterfactual itself, and their squares."""
+    axes = len(ruler.middle)
+    for axis in range(axes):
+        inside, inside_square, rim, rim_square = 0, 0, 0, 0
+        for entry in range(here.first, here.stop):
+            point = listed.points[entry]
+            number = _number(ruler, axis, reference.coordinates[point, axis])
+            count = reference.counts[point]
+            value, square = count * _count(number, ruler), count * _count(number * number, ruler)
+            if listed.distances[entry] < here.radius:
+                inside += value
+                inside_square += square
+            else:
+                rim += value
+                rim_square += square
+        own = _number(ruler, axis, center[axis])
+        numbers[1 + axis] = _mean_of(inside, rim, here, ruler)
+        numbers[1 + axes + axis] = _mean_of(inside_square, rim_square, here, ruler)
+        numbers[1 + 2 * axes + axis] = _count(own, ruler)
+        numbers[1 + 3 * axes + axis] = _count(own * own, ruler)
+
+
+@part
+def _note_levels(
+    listed: Near,
+    here: Part,
+    reference: Reference,
+    codes: NDArray[np.int32],
+    ruler: Ruler,
+    noted: Noted,
+    last: int,
+) -> int:
+    """Write down the levels of the matches and of the counterfactual, behind those before."""
+    numbers, one, tally = 2 * len(ruler.middle), np.int64(ruler.one), noted.tally
+    column = 1 + numbers
+    for name in range(len(ruler.levels)):
+        known = ruler.levels[name]
+        for entry in range(here.first, here.stop):
+            point = listed.points[entry]
+            # a level that D never had has a code of its own, beyond all others
+            level = min(np.int64(reference.codes[point, name]), known)
+            at_rim = listed.distances[entry] >= here.radius
+            tally[2 * level + at_rim] += reference.counts[point] * one
+        for level in range(known + 1):
+            value = _mean_of(tally[2 * level], tally[2 * level + 1], here, ruler)
+            tally[2 * level] = tally[2 * level + 1] = 0
+            # written always and kept if it is not zero: the one behind the last is spare
+            noted.columns[last], noted.levels[last] = column + level, value
+            last += value != 0
+        column += known + 1
+    column += numbers
+    for name in range(len(ruler.levels)):
+        level = min(np.int64(codes[name]), ruler.levels[name])
+        noted.columns[last], noted.levels[last] = column + level, one
+        last += 1
+        column += ruler.levels[name] + 1
+    return last
+
+
+@kernel
+def note_matches(
+    listed: Near,
+    reference: Reference,
+    centers: NDArray[np.int64],
+    codes: NDArray[np.int32],
+    ruler: Ruler,
+    noted: Noted,
+) -> int:
+    """Write down the matches of counterfactuals, at `centers` with `codes`; count the levels."""
+    last: int = _ZERO
+    for query in range(len(centers)):
+        first, stop = listed.start[query], listed.start[query + 1]
+        _sort(listed, reference.counts, first, stop)
+        places = _weigh(listed, query, reference, ruler.parts, noted)
+        down = listed.down[query]
+        whole = places / down * ruler.one
+        here = Part(first, stop, listed.radius[query], listed.up[query] / down, whole)
+        _note_numbers(listed, here, reference, centers[query], ruler, noted.numbers[query])
+        before = last
+        last = _note_levels(listed, here, reference, codes[query], ruler, noted, last)
+        noted.size[query] = last - before
+    return last
+
+
+# --- groups of matched people ---------------------------------------------------------------------
+#
+# People inside the radius are added once and stay for the larger groups; those at exactly the
+# radius hold a part of a place that depends on k, so they are added apart and taken out again.
+# Whether groups are comparable is judged at once, so that their moments need not be kept.
 
 
 class Listed(NamedTuple):
@@ -45,7 +254,7 @@ class Listed(NamedTuple):
 
 
 class Cells(NamedTuple):
-    """Who stands where: see `evidence.matched._Cells`."""
+    """Who stands where: see `engine.matched._Cells`."""
 
     several: bool
     first: NDArray[np.int32]
@@ -55,7 +264,7 @@ class Cells(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """The moments of each counterfactual: see `evidence.matches.Matches`.
+    """The moments of each counterfactual: see `engine.matches.Matches`.
 
     Levels are a sparse matrix, in which those of the counterfactuals begin at the column `half`.
     """
@@ -68,7 +277,7 @@ class Moments(NamedTuple):
 
 
 class Matched(NamedTuple):
-    """The matches of each counterfactual: see `evidence.matches.Matches`.
+    """The matches of each counterfactual: see `engine.matches.Matches`.
 
     `apart` is infinite where there are no matches; `plain` says that no two rows of the test space
     stand on one point.
@@ -93,7 +302,7 @@ class Limits(NamedTuple):
 
 
 class Judge(NamedTuple):
-    """What groups are judged by: see `evidence.matches.Scale`, whose arithmetic is repeated here.
+    """What groups are judged by: see `engine.matches.Scale`, whose arithmetic is repeated here.
 
     `one` is what 1 counts as; differences below `rounding` are none, and squared differences may be
     `most` variances, or `most_by_k` over the size of the group.
@@ -170,7 +379,7 @@ def around_for(cells: int, ks: int) -> Around:
 
 
 class Answer(NamedTuple):
-    """Of each k and complainant, what `evidence.matched._Totals` holds."""
+    """Of each k and complainant, what `engine.matched._Totals` holds."""
 
     weight: NDArray[np.int64]
     marks: NDArray[np.int64]

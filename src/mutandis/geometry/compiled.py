@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from mutandis.geometry.engine import Listing, Queries, discard_progress
+from mutandis.geometry.index import Listing, Neighbourhoods, Queries, RadiusCounts, discard_progress
 from mutandis.geometry.kernels.bounds import Costs, choose_signs, level_bits, slants_of
 from mutandis.geometry.kernels.descent import (
     KernelQueries,
@@ -49,7 +49,6 @@ from mutandis.geometry.kernels.tree import (
     exact_rows,
     grow,
 )
-from mutandis.geometry.ties import Neighbourhoods, RadiusCounts
 from mutandis.mapped import empty
 
 if TYPE_CHECKING:
@@ -57,8 +56,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.geometry.distance import Points
-    from mutandis.geometry.engine import Progress, Space
+    from mutandis.geometry.index import Progress, Space
+    from mutandis.geometry.metric import Points
 
 __all__ = ["CompiledSearch"]
 
