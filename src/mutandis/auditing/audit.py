@@ -16,13 +16,13 @@ from mutandis.auditing.case import Case
 from mutandis.auditing.doubt import REFITS, refits_of
 from mutandis.auditing.group_comparison import compare_groups
 from mutandis.auditing.members import list_members
+from mutandis.auditing.support import measure_balance, measure_support
 from mutandis.config.schema import settle_interval
 from mutandis.data.columns import Numbers, plain_value, plain_values
 from mutandis.data.equal_rows import number_equal
 from mutandis.engine.methods import METHODS
 from mutandis.engine.tally import Pair
 from mutandis.errors import PlanError, UnknownIdError, printable
-from mutandis.evidence.support import measure_balance, measure_support
 from mutandis.frames import columns_of, open_frame, to_frame
 from mutandis.verdicts.findings import Digest, Findings
 from mutandis.verdicts.multiplicity import adjust
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.plan import Plan
     from mutandis.auditing.provenance import Provenance
     from mutandis.auditing.sham import ShamAudits
+    from mutandis.auditing.support import Support
     from mutandis.auditing.tipping import Tipping
     from mutandis.auditing.worldview_comparison import WorldviewVerdicts
     from mutandis.data.columns import Column
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from mutandis.engine.methods import Method
     from mutandis.engine.study import Study, World
     from mutandis.engine.tally import Group, Tally
-    from mutandis.evidence.support import Support
     from mutandis.outcomes.outcome import Comparison, Depth
     from mutandis.report.case_model import CaseDocument
     from mutandis.report.report import Report

@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.auditing.case_sentences import explanation_context
 from mutandis.auditing.doubt import doubt_decision
+from mutandis.auditing.sentences import answer_own_case, explain, explain_drawn, explain_own_case
 from mutandis.engine.methods import CST_MATCHED
 from mutandis.errors import PlanError, printable
-from mutandis.evidence.sentences import answer_about_her, explain, explain_drawn, explain_own_case
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from mutandis.auditing.audit import Audit
+    from mutandis.auditing.sentences import Answer
     from mutandis.engine.members import Members
     from mutandis.engine.tally import Pair
-    from mutandis.evidence.sentences import Answer
     from mutandis.outcomes.measures import Measure
 
 __all__ = ["Case"]
@@ -125,7 +124,7 @@ class Case:
         """
         primary_method, primary_k = self.audit.plan.settings.primary
         method, k = method or primary_method, primary_k if k is None else k
-        return explain(self.result(method, k=k), method, k, explanation_context(self.audit.plan))
+        return explain(self.result(method, k=k), method, k, self.audit.plan)
 
     @property
     def own_case(self) -> Answer:
@@ -134,7 +133,7 @@ class Case:
         Of a score: whether hers is worse than the mean of theirs, by more than τ.
         These are the people most like her own counterfactual, where the audit runs `cst_matched`.
         """
-        return answer_about_her(self.own_result(), explanation_context(self.audit.plan))
+        return answer_own_case(self.own_result(), self.audit.plan)
 
     def explain_own_case(self) -> str:
         """Say what was decided on her, and on the people most like her own counterfactual.
@@ -143,7 +142,7 @@ class Case:
         it does here.
         """
         decided = {"decided_likewise": doubt_decision(self.audit, self.place)}
-        return explain_own_case(self.own_result() | decided, explanation_context(self.audit.plan))
+        return explain_own_case(self.own_result() | decided, self.audit.plan)
 
     def own_result(self) -> dict[str, Any]:
         """Give her row of the headline, with what the matched comparison says of her own case."""

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mutandis.auditing.sentences import list_reasons
 from mutandis.data.columns import Numbers
-from mutandis.evidence.sentences import list_reasons
 from mutandis.scm.additive import AdditiveEquation
 
 if TYPE_CHECKING:

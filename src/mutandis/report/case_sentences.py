@@ -6,9 +6,9 @@ from functools import partial
 from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
+from mutandis.auditing.sentences import explain_drawn
 from mutandis.data.attribute import AttributeKind
 from mutandis.engine.methods import METHODS
-from mutandis.evidence.sentences import explain_drawn
 from mutandis.report.formatting import (
     MISSING,
     group_by_value,

@@ -31,12 +31,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from mutandis.auditing.case_sentences import explanation_context
+from mutandis.auditing.sentences import answer_own_case, describe_claim, explain_own_case
 from mutandis.config.schema import Settings
 from mutandis.data.columns import Numbers
 from mutandis.engine.methods import METHODS
 from mutandis.engine.tally import Pair
-from mutandis.evidence.sentences import answer_about_her, explain_own_case
 from mutandis.report.case_model import (
     WITHHELD,
     Figures,
@@ -310,12 +309,12 @@ def _round(number: float | None, digits: int) -> float | None:
 
 def _own_case(case: Case, row: Figures) -> OwnCase:
     """Tell her own outcome and her counterfactual's; those most like it are too few."""
-    result, terms = case.own_result(), explanation_context(case.audit.plan)
+    result, plan = case.own_result(), case.audit.plan
     if row.verdict == WITHHELD:  # then neither is she called part of a pattern
         result["verdict"] = Verdict.NO_EVIDENCE
     return OwnCase(
-        answer=answer_about_her(result, terms, withheld=True),
-        sentence=explain_own_case(result, terms, withheld=True),
+        answer=answer_own_case(result, plan, withheld=True),
+        sentence=explain_own_case(result, plan, withheld=True),
     )
 
 
@@ -331,7 +330,7 @@ _CHANCE = {
 
 def _verdict(document: CaseDocument, audit: Audit, row: Figures) -> VerdictText:
     """Say the verdict with bands in place of numbers."""
-    method, terms = METHODS[row.method], explanation_context(audit.plan)
+    method, plan = METHODS[row.method], audit.plan
     if not method.count_neighbours:
         return document.verdict
     who, subject = f"complainant {document.complainant.id}", f"{method.title} with k = {row.k}"
@@ -348,18 +347,9 @@ def _verdict(document: CaseDocument, audit: Audit, row: Figures) -> VerdictText:
             f"than {LEAST} people."
         )
         return replace(document.verdict, verdict=row.verdict, sentence=sentence)
-    given = f", given {terms.given}," if method.needs_counterfactual else ""
-    found = "no evidence" if row.verdict == Verdict.NO_EVIDENCE else "prima facie evidence"
-    against = (
-        "discrimination against" if document.direction == "negative" else "favourable treatment of"
-    )
-    (here, had), there = terms.words.averages(row.p_control, row.p_test)
+    (here, had), there = plan.words.averages(row.p_control, row.p_test)
     shares = f": {here} the control group {had}, against {there} the test group"
     if WITHHELD in {row.p_control, row.p_test}:
         shares = ""
-    sentence = (
-        f"{subject}{given} provides {found} for a pattern of {against} people like {who} on "
-        f"{terms.ground}{shares}"
-        f"{_CHANCE[row.verdict]}."
-    )
-    return replace(document.verdict, sentence=sentence)
+    claim = describe_claim(row.verdict, method, row.k, document.complainant.id, plan)
+    return replace(document.verdict, sentence=f"{claim}{shares}{_CHANCE[row.verdict]}.")

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.auditing.sentences import list_reasons
 from mutandis.auditing.sham import counted_by
 from mutandis.auditing.tipping import summarise_grades
 from mutandis.errors import PlanError
-from mutandis.evidence.sentences import list_reasons
 from mutandis.report.formatting import (
     count,
     group_by_value,

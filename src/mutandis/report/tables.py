@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.auditing.case_sentences import explanation_context
+from mutandis.auditing.sentences import answer_own_case
 from mutandis.auditing.tipping import count_grades
 from mutandis.data.columns import plain_value
 from mutandis.engine.methods import METHODS
-from mutandis.evidence.sentences import answer_about_her
 from mutandis.geometry.samples import rows_at_ranks
 from mutandis.pictures.findings import Differences
 from mutandis.report.context import compared
@@ -241,7 +240,6 @@ def _first(context: ReportContext, members: NDArray[np.intp]) -> list[int]:
 
 def _rows_of(context: ReportContext, shown: Sequence[tuple[str, int]]) -> list[dict[str, Any]]:
     """Return rows of the headline's findings, with the kind of each and the answer about them."""
-    terms = explanation_context(context.plan)
     only, (method, _) = np.array([place for _, place in shown], dtype=np.intp), context.primary
     plain, k = context.words.kind.plain, context.primary[1]
     columns = plain(context.audit.findings_of(only, method.name, k).columns())
@@ -252,5 +250,5 @@ def _rows_of(context: ReportContext, shown: Sequence[tuple[str, int]]) -> list[d
     rows = []
     for number, (kind, _) in enumerate(shown):
         row = {name: plain_value(values[number]) for name, values in columns.items()}
-        rows.append(row | {"kind": kind, "answer": answer_about_her(row, terms)})
+        rows.append(row | {"kind": kind, "answer": answer_own_case(row, context.plan)})
     return rows

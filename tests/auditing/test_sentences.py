@@ -9,28 +9,12 @@ from typing import Any
 import pytest
 
 import mutandis as mm
-from mutandis.auditing.case_sentences import explanation_context
+from mutandis.auditing.sentences import explain, explain_own_case, explain_small
 from mutandis.engine.methods import METHODS
 from mutandis.errors import PlanError
-from mutandis.evidence.sentences import (
-    ExplanationContext,
-    explain,
-    explain_insufficient,
-    explain_own_case,
-)
-from mutandis.outcomes.binary import BinaryKind, BinaryWords
 from mutandis.verdicts.findings import Verdict
+from tests.tables import LOAN
 
-CONTEXT = ExplanationContext(
-    ground="the ground of 'Gender'",
-    words=BinaryWords(kind=BinaryKind(negative="refused", positive="granted")),
-    alpha=0.05,
-    tau=0.0,
-    direction="negative",
-    max_distance=0.1,
-    min_group=5,
-    primary=("cst_without", 15),
-)
 NAN = float("nan")
 ROW: dict[str, Any] = {
     "id": 44,
@@ -50,14 +34,23 @@ ROW: dict[str, Any] = {
 }
 
 
-def sentence(
-    method: str = "cst_without", context: ExplanationContext = CONTEXT, **changes: Any
-) -> str:
-    return explain({**ROW, **changes}, method, 15, context)
+def plan_of(direction: Any = "negative") -> mm.Plan:
+    table = mm.datasets.loan(n=120, seed=1)
+    words = table["LoanApproval"].map({-1: "refused", 1: "granted"})
+    return mm.plan(
+        table.assign(LoanApproval=words),
+        **{**LOAN, "negative": "refused", "ks": (5, 15)},
+        similarity=mm.Similarity(max_distance=0.1, min_group=5),
+        evidence=mm.Evidence(primary=("cst_without", 15), direction=direction),
+        uncertainty=mm.Uncertainty(refits=0, tipping=False),
+    )
+
+
+PLANS = {direction: plan_of(direction) for direction in ("negative", "positive")}
 
 
 def test_significant_after_adjustment() -> None:
-    assert sentence() == (
+    assert explain(ROW, "cst_without", 15, PLANS["negative"]) == (
         "CST (w/o) with k = 15, given the worldview, provides prima facie evidence for a pattern "
         "of discrimination against people like complainant 44 on the ground of 'Gender': 80.0% of "
         "the control group (15 of the same protected status) had the outcome refused, against "
@@ -78,7 +71,7 @@ def test_significant_after_adjustment() -> None:
 def test_reasons(
     control: int, test: int, farthest: float | None, least: int, expected: str
 ) -> None:
-    found = explain_insufficient(control, test, max_distance=farthest, min_group=least)
+    found = explain_small(control, test, max_distance=farthest, min_group=least)
     assert found.startswith(expected)
     assert bool(found) == bool(expected)
 
@@ -88,8 +81,8 @@ def test_reasons(
     list(product(Verdict, METHODS, ("negative", "positive"))),
 )
 def test_no_sentence_claims_too_much(verdict: Verdict, method: str, direction: Any) -> None:
-    context = replace(CONTEXT, direction=direction, note=", with a note")
-    text = sentence(method, context, verdict=verdict.value, n_test=2)
+    plan = replace(PLANS[direction], combine="multiple")
+    text = explain({**ROW, "verdict": verdict.value, "n_test": 2}, method, 15, plan)
     lowered = text.lower()
     for word in ("prove", "proof", "guilt", "liable", "innocent", "certain", "caused by"):
         assert word not in lowered
@@ -100,20 +93,17 @@ def test_no_sentence_claims_too_much(verdict: Verdict, method: str, direction: A
     assert text.count("prima facie evidence for") == (
         verdict not in (Verdict.NO_EVIDENCE, Verdict.INSUFFICIENT)
     )
-    # a comparison of groups tells of people like her, and not of herself
-    about_her = f"{'against' if direction == 'negative' else 'treatment of'} complainant 44"
-    assert (about_her in text) == (method == "cf" and verdict is not Verdict.INSUFFICIENT)
+    # groups are about people like the complainant, and not about the complainant
+    about = f"{'against' if direction == 'negative' else 'treatment of'} complainant 44"
+    assert (about in text) == (method == "cf" and verdict is not Verdict.INSUFFICIENT)
 
 
-# --- her own case ------------------------------------------------------------------------------
-
-
-def own(direction: Any = "negative", *, withheld: bool = False, **changes: Any) -> str:
+def own(*, withheld: bool = False, **changes: Any) -> str:
     row = {**ROW, "p_own": 0.2, "own_case": True, "outcome_cf": None, **changes}
-    return explain_own_case(row, replace(CONTEXT, direction=direction), withheld=withheld)
+    return explain_own_case(row, PLANS["negative"], withheld=withheld)
 
 
-def test_a_case_of_her_own() -> None:
+def test_a_case_of_ones_own() -> None:
     assert own() == (
         "Own case: yes. Complainant 44 was refused (outcome refused), although fewer than half of "
         "the people most like her own counterfactual were refused (20.0%)."
@@ -122,9 +112,14 @@ def test_a_case_of_her_own() -> None:
         "Own case: no. Complainant 44 was refused (outcome refused), and not fewer than half of "
         "the people most like her own counterfactual were refused (50.0%)."
     )
+    unknown = own(p_own=NAN, own_case=None)
+    assert unknown.startswith("Own case: not known. Complainant 44 was refused (outcome refused),")
+    assert unknown.endswith("no people near enough to her own counterfactual to compare with.")
+    unmatched = own(p_own=None, own_case=None)
+    assert unmatched.endswith("not matched to her own counterfactual in this audit.")
 
 
-def test_whoever_was_granted_is_part_of_the_pattern() -> None:
+def test_people_whose_application_was_granted_are_part_of_the_pattern_only() -> None:
     granted: dict[str, Any] = {"outcome": "granted", "own_case": False}
     assert own(**granted) == (
         "Own case: no. Complainant 44 is part of the pattern: she herself was granted (outcome "
@@ -136,16 +131,6 @@ def test_whoever_was_granted_is_part_of_the_pattern() -> None:
         assert own(**granted, verdict=verdict) == alone
     # where there was no adjustment, significance is all that is claimed
     assert "part of the pattern" in own(**granted, verdict="significant", q_value=NAN)
-
-
-def test_an_own_case_that_is_not_known() -> None:
-    far = own(p_own=NAN, own_case=None)
-    assert far.startswith("Own case: not known. Complainant 44 was refused (outcome refused), and ")
-    assert far.endswith("no people near enough to her own counterfactual to compare with.")
-    assert own(p_own=None, own_case=None).endswith(
-        "not matched to her own counterfactual in this audit."
-    )
-    # who was granted has none, whatever is known about others
     assert own(p_own=None, own_case=None, outcome="granted").startswith("Own case: no. ")
 
 
@@ -160,29 +145,14 @@ def test_a_withheld_own_case_does_not_depend_on_others(outcome: str) -> None:
     assert "%" not in told
 
 
-# --- from a case -------------------------------------------------------------------------------
-
-
 def test_a_case_explains_the_primary_result_by_default() -> None:
-    audit = mm.audit(
-        mm.datasets.loan(n=300, seed=1),
-        outcome="LoanApproval",
-        negative=-1,
-        protected=mm.Protection("Gender", value=1, reference=0),
-        attributes={"AnnualSalary": "continuous"},
-        worldview=mm.Worldview({"AnnualSalary": mm.Linear("Gender")}),
-        ks=(5, 15),
-        evidence=mm.Evidence(primary=("cst_without", 15)),
-    )
-    case = audit.case(audit.findings()["id"].iloc[0])
-    context = explanation_context(audit.plan)
-    told = explain(case.result("cst_without", k=15), "cst_without", 15, context)
-    own = explain_own_case({**case.result("cst_matched", k=15), "verdict": "evidence"}, context)
-    assert case.explain() == case.explain("cst_without") == f"{told} {own}"
-    assert (case.explain_pattern(), case.explain_own_case()) == (told, own)
-    assert case.explain_pattern("st") == explain(case.result("st", k=15), "st", 15, context) != told
+    audit = PLANS["negative"].run()
+    case, plan = audit.case(audit.findings()["id"].iloc[0]), audit.plan
+    told = explain(case.result("cst_without", k=15), "cst_without", 15, plan)
+    assert case.explain() == f"{told} {case.explain_own_case()}"
+    assert case.explain_pattern() == told
+    assert case.explain_pattern("st") == explain(case.result("st", k=15), "st", 15, plan) != told
     assert case.explain("st", 5) == case.explain("st", k=5) != case.explain("st")
-    with pytest.raises(PlanError, match="The audit did not run method 'st' at k=7"):
-        case.explain("st", 7)
-    with pytest.raises(PlanError, match="The audit did not run method 'st' at k=7"):
-        case.balance("st", 7)
+    for ask in (case.explain, case.balance):
+        with pytest.raises(PlanError, match="The audit did not run method 'st' at k=7"):
+            ask("st", 7)

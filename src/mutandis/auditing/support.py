@@ -1,7 +1,7 @@
-"""Support: whether there is anyone to compare with, and how comparable they are.
+"""Support: whether there are people to compare with, and how comparable they are.
 
-A group of the k nearest always exists, however far away its people are. These measures say how far
-that is. They inform and decide nothing: only a caliper (`max_distance`) and `min_group`, both
+A group of the k nearest always exists, however far away its people are. These measures describe how
+far that is. They inform and decide nothing: only a caliper (`max_distance`) and `min_group`, both
 chosen before the run, make a verdict insufficient.
 """
 
@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.auditing.sentences import explain_small, explain_unfit
 from mutandis.data.attribute import AttributeKind
 from mutandis.engine.matches import MATCHES
 from mutandis.engine.methods import Center
 from mutandis.engine.tally import Pair, too_small
 from mutandis.errors import PlanError
-from mutandis.evidence.sentences import explain_insufficient, explain_unfit
 from mutandis.geometry.samples import SortedPoints, rows_at_ranks
 
 if TYPE_CHECKING:
@@ -26,13 +26,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.data.columns import Column
     from mutandis.data.population import Population
     from mutandis.engine.engine import Engine
     from mutandis.engine.members import Members
     from mutandis.engine.methods import Method
     from mutandis.engine.study import Study, World
-    from mutandis.engine.tally import Group, Nearest, Tally
+    from mutandis.engine.tally import Group, Tally
     from mutandis.geometry.metric import Metric, Points
 
 __all__ = ["Reach", "Support", "measure_balance", "measure_support", "typical_radii"]
@@ -46,10 +45,8 @@ _PERCENTILES = (50, 95, 99)
 class Reach:
     """How far groups of one kind reach, against what is usual in their space."""
 
-    # the distance of each complainant's k-th nearest, whatever caliper is applied after
-    radius: NDArray[np.float64]
-    # the median, the 95th and the 99th percentile of the same distance among people of that space;
-    # NaN where the space holds no more than k
+    radius: NDArray[np.float64]  # distance of the k-th nearest, before a caliper is applied
+    # percentiles 50, 95 and 99 of that distance among people of the space; NaN if no more than k
     typical: NDArray[np.float64]
     large: NDArray[np.float64]
     limit: NDArray[np.float64]
@@ -59,37 +56,30 @@ class Reach:
         """Whose group reaches farther than 99 of 100 in that space; False where not known."""
         return np.asarray(self.radius > self.limit, dtype=np.bool_)
 
-    def columns(self, group: str) -> dict[str, NDArray[Any]]:
-        """Give the columns of the support table for this group."""
-        return {
-            f"radius_{group}": self.radius,
-            f"typical_{group}": self.typical,
-            f"large_{group}": self.large,
-            f"limit_{group}": self.limit,
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Support:
     """How well each complainant's comparison is supported, under one method and one k."""
 
-    ids: NDArray[Any]  # the complainants
-    # how far their groups reach
+    ids: NDArray[Any]
     control: Reach
     test: Reach
-    # by attribute: whose search center stands outside the range of the test space, or at a level
-    # that does not occur there
+    # by attribute: whose search center is outside the range of the test space, or at a level that
+    # does not occur there
     outside: Mapping[str, NDArray[np.bool_]]
-    # why a verdict is "insufficient", in words; empty where it is not
-    insufficient: NDArray[np.object_]
+    insufficient: NDArray[np.object_]  # why a verdict is "insufficient"; empty where it is not
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Compute the support table: one row per complainant."""
-        off = {"control": self.control.off_support, "test": self.test.off_support}
+        sides = {"control": self.control, "test": self.test}
+        off = {name: reach.off_support for name, reach in sides.items()}
         return {
             "id": self.ids,
-            **self.control.columns("control"),
-            **self.test.columns("test"),
+            **{
+                f"{name}_{side}": getattr(reach, name)
+                for side, reach in sides.items()
+                for name in ("radius", "typical", "large", "limit")
+            },
             "off_support": _listed(off, len(self.ids)),
             "outside": _listed(self.outside, len(self.ids)),
             "insufficient": self.insufficient,
@@ -100,8 +90,7 @@ def _listed(marks: Mapping[str, NDArray[np.bool_]], size: int) -> NDArray[np.obj
     """List, for each complainant, the names that are marked: "a, b"."""
     listed = np.full(size, "", dtype=object)
     for name, marked in marks.items():
-        already = marked & (listed != "")
-        listed[already] += ", "
+        listed[marked & (listed != "")] += ", "
         listed[marked] += name
     return listed
 
@@ -110,29 +99,22 @@ def measure_support(
     engine: Engine, world: World, tally: Tally, method: Method, k: int, *, min_group: int
 ) -> Support:
     """Measure how well each complainant's groups support the comparison."""
-    if not method.count_neighbours:
+    groups = tally.at(method, tally.ks.index(k))
+    if groups.control.reach is None:
         raise PlanError(
             f"Method {method.name!r} compares no groups that could support it. "
             "Ask for one of the other methods."
         )
-    study, index = engine.study, tally.ks.index(k)
-    groups = tally.at(method, index)
-    if groups.control.reach is None or tally.control is None:
-        raise TypeError("the plan compares no groups")
-    control = _Usual(engine=engine, in_control=True, counted=tally.control, index=index)
-    if method.matched:
-        usual = _Usual(engine=engine, in_control=False, number=MATCHES)
-        test = usual.reach(k, groups.test.radius)
-    elif groups.test.reach is None:
-        raise TypeError("the plan compares no groups")
-    else:
-        test = _Usual(engine=engine, in_control=False).reach(k, groups.test.reach)
+    reach = groups.test.reach
     return Support(
-        ids=study.population.ids[study.people],
-        control=control.reach(k, groups.control.reach),
-        test=test,
+        ids=engine.study.population.ids[engine.study.people],
+        control=_reach(engine, tally, groups.control.reach, k, in_control=True),
+        # matched groups are of the nearest few of each member of the control group
+        test=_reach(engine, tally, groups.test.radius, MATCHES)
+        if reach is None
+        else _reach(engine, tally, reach, k),
         outside=_outside_range(engine, _centers(engine, world, tally, method)),
-        insufficient=_reasons(study, groups, method, min_group=min_group),
+        insufficient=_reasons(engine.study, groups, method, min_group=min_group),
     )
 
 
@@ -140,9 +122,8 @@ def _centers(engine: Engine, world: World, tally: Tally, method: Method) -> Sequ
     """Return the tables in which search centers are."""
     if method.center is Center.FACTUAL or world.point is None:
         return (engine.study.population,)
-    if method.center.value in tally.test:
-        return (world.point,)
-    return world.draws or (world.point,)
+    # matched alone, and not searched around the one that is shown
+    return (world.point,) if method.center.value in tally.test else world.draws or (world.point,)
 
 
 def _reasons(
@@ -152,10 +133,10 @@ def _reasons(
     insufficient = np.flatnonzero(too_small(groups, method, least=min_group))
     known = (groups.test.unfit(), groups.control.share.places, groups.test.share.places)
     why = list(zip(*(each[insufficient].tolist() for each in known), strict=True))
-    # the same is said of many: once each
+    # many have the same reason: each is worded once
     said = {
         (unfit, control, test): explain_unfit(unfit)
-        or explain_insufficient(
+        or explain_small(
             control - centers,
             test - centers,
             max_distance=study.max_distance,
@@ -168,8 +149,38 @@ def _reasons(
     return reasons
 
 
+def _reach(
+    engine: Engine, tally: Tally, radius: NDArray[np.float64], k: int, *, in_control: bool = False
+) -> Reach:
+    """Compare the radius of each group with what is usual in its space."""
+    study, embedding = engine.study, engine.embedding
+    usual = np.full((len(study.people), len(_PERCENTILES)), np.nan)
+    for stratum in study.strata:
+        rows = stratum.control if in_control else stratum.test
+        points = embedding.apply(study.population, rows).points
+        radii = _counted_radii(engine, tally, k, rows, points) if in_control else None
+        if radii is None:
+            radii = typical_radii(points, embedding.metric, k)
+        if len(radii):
+            mine = np.searchsorted(study.people, stratum.complainants)
+            usual[mine] = np.percentile(radii, _PERCENTILES)
+    typical, large, limit = usual.T
+    return Reach(radius=radius, typical=typical, large=large, limit=limit)
+
+
+def _counted_radii(
+    engine: Engine, tally: Tally, k: int, rows: NDArray[np.intp], points: Points
+) -> NDArray[np.float64] | None:
+    """Return the radii of control groups of a sample of rows, if all of it are complainants."""
+    people, sample = engine.study.people, rows[_sample(points, engine.embedding.metric)]
+    if tally.control is None or not np.isin(sample, people).all():
+        return None
+    radius = tally.control.found.radius[np.searchsorted(people, sample), tally.ks.index(k)]
+    return engine.embedding.metric.as_float(radius)
+
+
 def typical_radii(points: Points, metric: Metric, k: int) -> NDArray[np.float64]:
-    """Give the distance of the k-th nearest other for a sample of the people of a space.
+    """Compute the distance of the k-th nearest other for a sample of the people of a space.
 
     Empty where no person has k others.
     """
@@ -189,68 +200,12 @@ def _sample(points: Points, metric: Metric) -> NDArray[np.intp]:
     """
     points, size = metric.place(points), len(points)
     number = min(size, SAMPLE)
-    return rows_at_ranks(
-        [*points.coordinates.T, *points.codes.T], np.arange(number) * size // number
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Usual:
-    """How far groups usually reach in one kind of spaces.
-
-    Parameters
-    ----------
-    engine
-        The spaces.
-    in_control
-        Whether they are control spaces.
-    number
-        The size of groups, where it is not that of the audit.
-    counted, index
-        What was counted of complainants, at the index of k, where they are people of the spaces.
-    """
-
-    engine: Engine
-    in_control: bool
-    number: int | None = None
-    counted: Nearest | None = None
-    index: int = 0
-
-    def reach(self, k: int, radius: NDArray[np.float64]) -> Reach:
-        """Compare the radius of each group with what is usual in its space."""
-        study = self.engine.study
-        usual = np.full((len(study.strata), len(_PERCENTILES)), np.nan)
-        space_of = np.zeros(len(study.people), dtype=np.intp)
-        for number, stratum in enumerate(study.strata):
-            space_of[np.searchsorted(study.people, stratum.complainants)] = number
-            radii = self._radii(stratum.control if self.in_control else stratum.test, k)
-            if len(radii):
-                usual[number] = np.percentile(radii, _PERCENTILES)
-        typical, large, limit = usual[space_of].T
-        return Reach(radius=radius, typical=typical, large=large, limit=limit)
-
-    def _radii(self, rows: NDArray[np.intp], k: int) -> NDArray[np.float64]:
-        embedding = self.engine.embedding
-        points = embedding.apply(self.engine.study.population, rows).points
-        known = self._known_radii(points, rows)
-        if known is not None:
-            return known
-        return typical_radii(points, embedding.metric, self.number or k)
-
-    def _known_radii(self, points: Points, rows: NDArray[np.intp]) -> NDArray[np.float64] | None:
-        """Return the typical radii of a space in which the search was for everyone else."""
-        people, metric = self.engine.study.people, self.engine.embedding.metric
-        if self.counted is None or not len(people):
-            return None
-        sample = rows[_sample(points, metric)]
-        mine = np.searchsorted(people, sample)
-        if (people[np.minimum(mine, len(people) - 1)] != sample).any():
-            return None
-        return metric.as_float(self.counted.found.radius[mine, self.index])
+    keys = [*points.coordinates.T, *points.codes.T]
+    return rows_at_ranks(keys, np.arange(number) * size // number)
 
 
 def _outside_range(engine: Engine, worlds: Sequence[Population]) -> dict[str, NDArray[np.bool_]]:
-    """Mark, by attribute, which search centers no person of the test space reaches.
+    """Mark, by attribute, which search centers are beyond all people of the test space.
 
     For attributes with an order: below the smallest or above the largest value there. For nominal
     ones: at a level that does not occur there. Compared on exact coordinates, so that rounding
@@ -267,10 +222,7 @@ def _outside_range(engine: Engine, worlds: Sequence[Population]) -> dict[str, ND
                 values, column = here.coordinates[:, place], there.coordinates[:, place]
                 outside[axis.name][mine] |= (values < column.min()) | (values > column.max())
             for place, name in enumerate(embedding.nominal):
-                codes = there.codes[:, place], here.codes[:, place]
-                known = np.zeros(1 + max(int(each.max(initial=0)) for each in codes), np.bool_)
-                known[codes[0]] = True
-                outside[name][mine] |= ~known[codes[1]]
+                outside[name][mine] |= ~np.isin(here.codes[:, place], there.codes[:, place])
     return outside
 
 
@@ -296,31 +248,22 @@ def measure_balance(
 
 def _balance(study: Study, members: Members, world: Population, row: int) -> Mapping[str, float]:
     population, people = study.population, ~members.is_center
-    rows = _rows_of(population, members.ids[people])
-    place = members.place[people]
-    found = {}
+    known = np.flatnonzero(np.isin(population.ids, members.ids[people]))
+    row_of = dict(zip(population.ids[known].tolist(), known.tolist(), strict=True))
+    rows = [row_of[each] for each in members.ids[people].tolist()]
+    found, place = {}, members.place[people]
     for attribute in study.attributes:
-        everyone = _numbers(population.columns[attribute.name])
-        center = float(_numbers(world.part(attribute.name, np.array([row])))[0])
+        # codes are ranks where the attribute is ordinal
+        everyone = population.columns[attribute.name].data.astype(np.float64)
+        center = float(world.part(attribute.name, np.array([row])).data[0])
         if attribute.kind is AttributeKind.NOMINAL:
             # the indicator of the center's own level
             everyone, center = (everyone == center).astype(np.float64), 1.0
         # sorted, or summed exactly, so that no rounding depends on the order of rows
         spread = float(np.sort(everyone).std())
-        if not len(rows) or spread == 0:
+        if not rows or spread == 0:
             found[attribute.name] = float("nan")
             continue
         mean = fsum((everyone[rows] * place).tolist()) / fsum(place.tolist())
         found[attribute.name] = (center - mean) / spread
     return found
-
-
-def _rows_of(population: Population, ids: NDArray[np.generic]) -> NDArray[np.intp]:
-    rows = np.flatnonzero(np.isin(population.ids, ids))
-    place = dict(zip(population.ids[rows].tolist(), rows, strict=True))
-    return np.array([place[each] for each in ids.tolist()], dtype=np.intp)
-
-
-def _numbers(column: Column) -> NDArray[np.float64]:
-    """Give a column's numbers, or its codes, which are ranks where the attribute is ordinal."""
-    return column.data.astype(np.float64, copy=False)

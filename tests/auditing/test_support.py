@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mutandis as mm
+from mutandis.auditing.sentences import explain_small, explain_unfit
+from mutandis.auditing.support import SAMPLE, typical_radii
 from mutandis.engine.methods import METHODS
 from mutandis.errors import PlanError
-from mutandis.evidence.sentences import explain_insufficient, explain_unfit
-from mutandis.evidence.support import SAMPLE, typical_radii
 from mutandis.geometry.metric import Metric, Points
 
 PLAIN = Metric(mismatch=np.empty(0, dtype=np.int64), unit=1.0)
@@ -284,7 +284,7 @@ def test_each_one_is_told_her_own_reason() -> None:
         for place, reason in enumerate(told.tolist()):
             expected = ""
             if left_out[place]:
-                expected = explain_unfit(unfit[place]) or explain_insufficient(
+                expected = explain_unfit(unfit[place]) or explain_small(
                     int(groups.control.share.places[place]),
                     int(groups.test.share.places[place]),
                     max_distance=0.01,

@@ -1,1 +1,0 @@
-"""Evidence: methods, groups, their comparison, intervals, multiplicity, power."""
