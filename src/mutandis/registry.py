@@ -1,4 +1,4 @@
-"""Plug-ins by name: equation families, distances, decision makers, table readers and rooms.
+"""Plug-ins by name: distances, decision makers, table readers and rooms.
 
 A room is an optional part of mutandis, which an extra installs. The core imports none of them: it
 looks up what it needs here. A name leads to ``module:attribute``, which is imported when the name
@@ -24,13 +24,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Kind", "find", "is_known", "names", "register"]
 
-Kind = Literal["decision", "distance", "family", "room", "table"]
+Kind = Literal["decision", "distance", "room", "table"]
 
 _GROUP = "mutandis"
 _WORDS: Mapping[Kind, str] = {
     "decision": "kind of decision maker",
     "distance": "distance",
-    "family": "family of equations",
     "room": "optional part of mutandis",
     "table": "kind of database",
 }
@@ -52,13 +51,6 @@ _BUILT_IN: Mapping[Kind, Mapping[str, str]] = {
         "ivdm": "mutandis.rooms.distances:IVDM",
         "propensity": "mutandis.rooms.distances:PROPENSITY",
         "zhang": "mutandis.rooms.distances:ZHANG",
-    },
-    "family": {
-        "linear": "mutandis.scm.additive:Linear",
-        "count": "mutandis.scm.count:Count",
-        "ordinal": "mutandis.scm.ordinal:Ordinal",
-        "categorical": "mutandis.scm.categorical:Categorical",
-        "stated": "mutandis.scm.stated:Stated",
     },
     "room": {
         "cluster": "mutandis.rooms.cluster",

@@ -1,15 +1,14 @@
-"""Counterfactual changes taken apart, against numbers computed by hand."""
+"""Counterfactual changes split by causes, against numbers computed by hand."""
 
 from __future__ import annotations
 
-from math import exp, log
+from typing import Any
 
 import numpy as np
 import pytest
 
-from mutandis.data.columns import Categories, Numbers
-from mutandis.scm import Linear, Stated
-from mutandis.scm.contributions import decompose, paths_between
+from mutandis.data.columns import Categories, Column, Numbers
+from mutandis.scm import Linear
 from mutandis.scm.graph import Graph
 
 
@@ -17,83 +16,61 @@ def numbers(*values: float) -> Numbers:
     return Numbers(np.array(values, dtype=np.float64))
 
 
-def test_parts_of_a_sum_are_slopes_times_changes() -> None:
-    # Y = 2 + 3·A - 0.5·B, without noise: the fit is exact
-    causes = {"A": numbers(0, 1, 2, 5), "B": numbers(4, 0, 2, 8)}
-    child = numbers(0, 5, 7, 13)
-    fitted = Linear("A", "B").fit(child, causes)
-    parts = decompose(
-        fitted, {"A": numbers(1), "B": numbers(4)}, {"A": numbers(3), "B": numbers(10)}
+TWO = {"A": numbers(0, 1, 2, 5), "B": numbers(4, 0, 2, 8)}
+FOUR = {"A": numbers(0, 1, 2, 3)}
+SIX = {"A": numbers(0, 0, 1, 1, 2, 3), "B": numbers(0, 1, 0, 1, 2, 1)}
+JOB = Categories(np.array([0, 0, 1, 1], dtype=np.int32), ("clerk", "cook"))
+COOK, CLERK = JOB.take(np.array([3])), JOB.take(np.array([0]))
+
+
+# all fits are exact but that of names
+@pytest.mark.parametrize(
+    ("equation", "causes", "child", "before", "after", "found"),
+    [
+        # Y = 2 + 3·A - 0.5·B; causes that stay are left out
+        (Linear("A", "B"), TWO, (0, 5, 7, 13), (1, 4), (3, 10), {("A",): 6.0, ("B",): -3.0}),
+        (Linear("A", "B"), TWO, (0, 5, 7, 13), (1, 4), (1, 6), {("B",): -1.0}),
+        (Linear("Job"), {"Job": JOB}, (9, 11, 14, 16), (COOK,), (CLERK,), {("Job",): -5.0}),
+        # log Y = log 10 + log 2 · A: each unit of A doubles
+        (Linear("A", link="log"), FOUR, (10, 20, 40, 80), (1,), (3,), {("A",): 4.0}),
+        # Y = A + B + 2·A·B: 2·3·2 - 2·1·1 = 10 through both
+        (
+            Linear("A", "B", interactions=True),
+            SIX,
+            (0, 1, 1, 4, 12, 10),
+            (1, 1),
+            (3, 2),
+            {("A",): 2.0, ("B",): 1.0, ("A", "B"): 10.0},
+        ),
+    ],
+)  # fmt: skip
+def test_contributions_by_hand(
+    equation: Linear,
+    causes: dict[str, Column],
+    child: tuple[float, ...],
+    before: Any,
+    after: Any,
+    found: dict[tuple[str, ...], float],
+) -> None:
+    one, other = (
+        {
+            name: value if isinstance(value, Categories) else numbers(value)
+            for name, value in zip(causes, each, strict=True)
+        }
+        for each in (before, after)
     )
-    assert parts is not None
-    assert parts.how == "sum"
-    assert [each.parents for each in parts.contributions] == [("A",), ("B",)]
-    assert [each.amount for each in parts.contributions] == pytest.approx([6.0, -3.0])
-    assert parts.total == pytest.approx(3.0)
-
-
-def test_causes_that_stay_are_left_out() -> None:
-    causes = {"A": numbers(0, 1, 2, 5), "B": numbers(4, 0, 2, 8)}
-    fitted = Linear("A", "B").fit(numbers(0, 5, 7, 13), causes)
-    parts = decompose(
-        fitted, {"A": numbers(1), "B": numbers(4)}, {"A": numbers(1), "B": numbers(6)}
-    )
-    assert parts is not None
-    assert [each.parents for each in parts.contributions] == [("B",)]
-    assert parts.total == pytest.approx(-1.0)
-
-
-def test_a_nominal_cause_has_one_shift() -> None:
-    job = Categories(np.array([0, 0, 1, 1], dtype=np.int32), ("clerk", "cook"))
-    fitted = Linear("Job").fit(numbers(9, 11, 14, 16), {"Job": job})
-    parts = decompose(fitted, {"Job": job.take(np.array([3]))}, {"Job": job.take(np.array([0]))})
-    assert parts is not None
-    assert parts.total == pytest.approx(-5.0)
-
-
-def test_under_the_log_link_parts_are_factors() -> None:
-    # log Y = log 10 + log 2 · A: each unit of A doubles
-    causes = {"A": numbers(0, 1, 2, 3)}
-    fitted = Linear("A", link="log").fit(numbers(10, 20, 40, 80), causes)
-    parts = decompose(fitted, {"A": numbers(1)}, {"A": numbers(3)})
-    assert parts is not None
-    assert parts.how == "factor"
-    assert parts.total == pytest.approx(exp(2 * log(2)))
-
-
-def test_two_causes_that_act_together_have_a_part_of_their_own() -> None:
-    # Y = A + B + 2·A·B
-    a, b = [0, 0, 1, 1, 2, 3], [0, 1, 0, 1, 2, 1]
-    causes = {"A": numbers(*a), "B": numbers(*b)}
-    child = numbers(*[x + y + 2 * x * y for x, y in zip(a, b, strict=True)])
-    fitted = Linear("A", "B", interactions=True).fit(child, causes)
-    parts = decompose(
-        fitted, {"A": numbers(1), "B": numbers(1)}, {"A": numbers(3), "B": numbers(2)}
-    )
-    assert parts is not None
-    found = {each.parents: each.amount for each in parts.contributions}
-    # 2·3·2 - 2·1·1 = 10 through both
-    assert found == pytest.approx({("A",): 2.0, ("B",): 1.0, ("A", "B"): 10.0})
-
-
-def test_other_families_are_not_taken_apart() -> None:
-    causes = {"A": numbers(0, 1, 2, 3)}
-    fitted = Stated("A ** 2").fit(numbers(0, 1, 4, 9), causes)
-    assert decompose(fitted, {"A": numbers(1)}, {"A": numbers(3)}) is None
+    parts = equation.fit(numbers(*child), causes).decompose(one, other)
+    assert parts.how == ("factor" if equation.link == "log" else "sum")
+    assert parts.contributions == pytest.approx(found)
+    combine = np.prod if parts.how == "factor" else np.sum
+    assert parts.total == pytest.approx(combine(list(found.values())))
 
 
 GRAPH = Graph.from_parents({"B": ("A",), "C": ("A", "B"), "D": ("C", "B"), "E": ("X",)})
 
 
-def test_every_way_is_found_once() -> None:
-    found = set(paths_between(GRAPH, ["A"], "D"))
-    assert found == {("A", "C", "D"), ("A", "B", "C", "D"), ("A", "B", "D")}
-    assert len(list(paths_between(GRAPH, ["A"], "D"))) == 3
-
-
-def test_no_way_leads_through_what_is_held() -> None:
-    assert list(paths_between(GRAPH, ["A"], "D", held=["B"])) == [("A", "C", "D")]
-
-
-def test_there_may_be_no_way() -> None:
-    assert list(paths_between(GRAPH, ["A"], "E")) == []
+def test_every_path_is_found_once_and_none_through_what_is_held() -> None:
+    found = list(GRAPH.paths(["A"], "D"))
+    assert sorted(found) == [("A", "B", "C", "D"), ("A", "B", "D"), ("A", "C", "D")]
+    assert list(GRAPH.paths(["A"], "D", held=["B"])) == [("A", "C", "D")]
+    assert list(GRAPH.paths(["A"], "E")) == []

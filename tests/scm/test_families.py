@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from mutandis.data.attribute import read_attributes
 from mutandis.data.columns import Categories, Numbers
 from mutandis.data.population import Population
 from mutandis.errors import EquationError, KindError, UnknownColumnError, WorldviewError
-from mutandis.registry import find, names
 from mutandis.scm import Additive, Categorical, Count, Linear, Ordinal, Stated, Worldview
 from mutandis.scm.categorical import FittedCategorical
 from mutandis.scm.count import FittedCount
@@ -130,13 +128,6 @@ def test_a_file_holds_every_family_but_regressors(name: str) -> None:
             worldview.write()
         return
     assert Worldview.read(worldview.write()) == worldview
-
-
-@pytest.mark.parametrize("family", names("family"))
-def test_a_registered_family_lists_its_arguments(family: str) -> None:
-    found = find("family", family)
-    assert set(found.keys) == set(signature(found).parameters)
-    assert found.__name__.lower() == family
 
 
 # --- noise and predictions --------------------------------------------------------------------

@@ -9,16 +9,16 @@ import pytest
 
 from mutandis.data.columns import Categories, Column, Numbers
 from mutandis.errors import EquationError
+from mutandis.numeric.least_squares import minimise, row_products, solve_positive
 from mutandis.scm.categorical import _MultinomialLoss
 from mutandis.scm.count import _PoissonLoss
-from mutandis.scm.likelihood import Design, minimise, row_products, solve_positive
 from mutandis.scm.ordinal import _OrdinalLoss
-from mutandis.scm.predictor import LevelShifts, Slope
+from mutandis.scm.predictor import Design, LevelShifts, Slope
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from mutandis.scm.likelihood import Loss
+    from mutandis.numeric.least_squares import Loss
 
 ROWS = 60
 

@@ -47,8 +47,7 @@ from mutandis.scm.graph import Graph
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from mutandis.scm.family import Equation
-    from mutandis.scm.hidden import HiddenCause
+    from mutandis.scm.family import Equation, HiddenCause
 
 __all__ = [
     "FAMILIES",

@@ -1,14 +1,13 @@
-"""Least squares, the same to the last bit on any number of threads.
+"""Least squares and Newton's method, the same to the last bit on any number of threads.
 
 Every sum over rows is NumPy's own pairwise sum over blocks of rows: BLAS may add in an order that
-depends on the number of threads. What the order of the rows is, is the caller's affair
-(`canonical_order`).
+depends on the number of threads. The order of the rows is up to the caller (`canonical_order`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from mutandis.data.columns import Floats
 
     # columns that are orthogonal to each other, and the square of each one's length
-    Basis = list[tuple[Floats, float]]
+    Directions = list[tuple[Floats, float]]
 
 
 Label = str | tuple[str, ...]
@@ -69,7 +68,7 @@ def least_squares(
 def solve_centred(
     response: Floats, design: Sequence[tuple[Label, Scaled]]
 ) -> tuple[float, list[float]]:
-    """Solve the same problem for columns that are centred already; they are used up."""
+    """Solve the same problem for columns that are centred already; they are overwritten."""
     columns = [column for _, column in design]
     target = Scaled.of(response)
     with np.errstate(all="ignore"):  # what overflows, _require_finite finds
@@ -81,7 +80,7 @@ def solve_centred(
 
 
 def constant_in(design: Sequence[tuple[Label, Floats]]) -> list[float] | None:
-    """Say how often each column is in the number 1, if the columns can be added up to it."""
+    """Return the coefficients with which the columns sum to 1, if there are any."""
     columns = [Scaled.of(values, centred=False) for _, values in design]
     one = Scaled.of(np.ones(len(design[0][1])), centred=False)
     size = one.length
@@ -100,7 +99,7 @@ class Scaled:
     values: Floats
     length: float
     rounding: float
-    """How much of its length may be rounding: large for 1e9 plus a few millimetres."""
+    """The part of its length that may be rounding: large for 1e9 plus a few millimetres."""
 
     @classmethod
     def of(cls, values: Floats, *, centred: bool = True) -> Scaled:
@@ -121,7 +120,7 @@ class Scaled:
 
 
 def _solve(target: Scaled, columns: Sequence[Scaled], labels: Sequence[Label]) -> list[float]:
-    """Give one coefficient per column; the columns and the target are used up."""
+    """Return one coefficient per column; the columns and the target are overwritten."""
     basis, triangle = _orthogonalise(columns, labels)
     slopes = _back_substitute(triangle, _take_out(basis, target.values))
     return [
@@ -130,8 +129,8 @@ def _solve(target: Scaled, columns: Sequence[Scaled], labels: Sequence[Label]) -
     ]
 
 
-def _take_out(basis: Basis, rest: Floats) -> Floats:
-    """Take the basis out of a column, in place, and give how often each was in it."""
+def _take_out(basis: Directions, rest: Floats) -> Floats:
+    """Subtract a column's projection on the basis, in place; return the coefficients."""
     shares = np.zeros(len(basis))
     product: float | None = None
     following = [*(direction for direction, _ in basis[1:]), None]
@@ -143,12 +142,12 @@ def _take_out(basis: Basis, rest: Floats) -> Floats:
     return shares
 
 
-def _orthogonalise(columns: Sequence[Scaled], labels: Sequence[Label]) -> tuple[Basis, Floats]:
-    """Take out of each column what those before it explain; the triangle says how much that was."""
+def _orthogonalise(columns: Sequence[Scaled], labels: Sequence[Label]) -> tuple[Directions, Floats]:
+    """Orthogonalise the columns in place; the triangle holds what was subtracted."""
     # Modified Gram-Schmidt, the response as the last column, is as stable as Householder's method
     # (Björck 1967, BIT 7, 1-21). In the declared order, the first column that nothing is left of is
     # the one that depends on those before it.
-    basis: Basis = []
+    basis: Directions = []
     triangle = np.eye(len(columns))
     tolerance = _COLLINEAR
     for place, column in enumerate(columns):
@@ -162,12 +161,9 @@ def _orthogonalise(columns: Sequence[Scaled], labels: Sequence[Label]) -> tuple[
 
 
 def _subtract(
-    rest: Floats,
-    share: float,
-    direction: Floats,
-    following: Floats | None,
+    rest: Floats, share: float, direction: Floats, following: Floats | None
 ) -> float | None:
-    """Take a share of a direction out of a column; give its product with the following one."""
+    """Subtract a multiple of a direction; return the product of the rest with the following one."""
     # both in one go: a block of rows is fetched into the cache once
     partial = []
     buffer = np.empty(min(_BLOCK, len(rest)))
@@ -208,7 +204,7 @@ def _back_substitute(triangle: Floats, right: Floats) -> Floats:
 def _collinear(
     triangle: Floats, columns: Sequence[Scaled], labels: Sequence[Label]
 ) -> CollinearError:
-    """Say which parents determine the last of the columns."""
+    """Name the parents that determine the last of the columns."""
     *others, last = columns
     place = len(others)
     shares = _back_substitute(triangle[:place, :place], triangle[:place, place])
@@ -245,7 +241,7 @@ def require_few(coefficients: int, *, most: int = _COEFFICIENTS) -> None:
 
 
 def is_constant(values: Floats) -> bool:
-    """Tell whether a column varies by rounding only."""
+    """Return whether a column varies by rounding only."""
     low, high = values.min(), values.max()
     with np.errstate(over="ignore"):
         return bool(high - low <= _CONSTANT * max(abs(low), abs(high)))
@@ -257,3 +253,142 @@ def listed(labels: Sequence[Label]) -> str:
 
 def _shown(label: Label) -> str:
     return repr(label) if isinstance(label, str) else " × ".join(map(repr, label))
+
+
+# --- Newton's method ------------------------------------------------------------------------------
+
+
+RIDGE = 1e-10
+"""The penalty per row on the variance of a linear predictor, in units of log-likelihood.
+
+Where a cause determines an attribute perfectly, the likelihood grows forever with the coefficient.
+The penalty RIDGE/2 · rows · variance stops it where the probability is about 1e-9; elsewhere it
+changes a coefficient in the ninth digit or later. The variance depends neither on the units of the
+causes nor on their order.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
+    """An intercept and columns, made orthogonal and of mean square 1, as Newton's method needs."""
+
+    basis: Floats  # one row per person; a column of ones, then one for each column
+    triangle: Floats  # the upper triangle R in: columns = basis · R
+
+    @staticmethod
+    def orthogonal(columns: Sequence[Floats], *, rows: int) -> tuple[Floats, Floats]:
+        """Return the basis and the triangle of columns that are not collinear."""
+        basis = np.ones((1 + len(columns), rows))
+        triangle = np.eye(1 + len(columns))
+        for place, values in enumerate(columns, start=1):
+            # a power of two, so that dividing by it rounds nothing; then squares cannot overflow
+            scale = float(np.ldexp(1.0, np.frexp(np.abs(values).max())[1]))
+            rest = values / scale
+            for before in range(place):
+                share = float(np.add.reduce(basis[before] * rest)) / rows
+                rest -= share * basis[before]
+                triangle[before, place] = share * scale
+            length = (float(np.add.reduce(rest * rest)) / rows) ** 0.5
+            basis[place] = rest / length
+            triangle[place, place] = length * scale
+        return np.ascontiguousarray(basis.T), triangle
+
+    @property
+    def size(self) -> int:
+        return len(self.triangle)
+
+    def penalties(self) -> Floats:
+        """Return the weight of each squared coefficient in the penalty: none for the intercept."""
+        return np.array([0.0, *[RIDGE * len(self.basis)] * (self.size - 1)])
+
+    def penalty(self, coefficients: Floats) -> float:
+        """Compute the penalty on the variance of a linear predictor over the rows."""
+        return float(np.add.reduce(self.penalties() * coefficients**2)) / 2
+
+    def sums(self, weights: Floats) -> Floats:
+        """Sum each column of the basis over the rows, with a weight for each row."""
+        # pairwise sums, column by column: near the minimum, the gradient is all cancellation
+        return np.array([float(np.add.reduce(column * weights)) for column in self.basis.T])
+
+    def at(self, coefficients: Floats) -> Floats:
+        # not BLAS: the number of threads is not to change a bit
+        predictor: Floats = np.einsum("rc,c->r", self.basis, coefficients)
+        return predictor
+
+    def translate(self, coefficients: Floats) -> list[float]:
+        """Translate coefficients of the basis into those of the intercept and the columns."""
+        own = np.zeros(self.size)
+        for place in reversed(range(self.size)):
+            explained = float(np.add.reduce(self.triangle[place] * own))
+            own[place] = (coefficients[place] - explained) / self.triangle[place, place]
+        return own.tolist()
+
+
+def row_products(left: Floats, right: Floats) -> Floats:
+    products: Floats = np.einsum("ra,rb->ab", left, right)
+    return products
+
+
+_STEPS = 200
+_HALVINGS = 60
+# The squared distance from the minimum, in standard errors, at which one more step is the last:
+# Newton's method squares it once more.
+_SETTLED = 1e-12
+# an Armijo condition, with room for the rounding of the loss itself
+_SUFFICIENT = 1e-4
+_SLACK = 1e-12
+
+
+class Loss(Protocol):
+    """A convex function of the coefficients: a negative log-likelihood with a small penalty."""
+
+    def value(self, point: Floats) -> float:
+        """Compute the loss; infinite where the coefficients are not allowed."""
+
+    def derivatives(self, point: Floats) -> tuple[Floats, Floats]:
+        """Compute the gradient and the matrix of second derivatives."""
+
+
+def minimise(loss: Loss, start: Floats) -> Floats:
+    """Find the minimum of a convex loss by Newton's method, halving steps that overshoot."""
+    require_few(len(start))
+    point, height = start, loss.value(start)
+    for _ in range(_STEPS):
+        with np.errstate(over="ignore", invalid="ignore"):
+            gradient, curvature = loss.derivatives(point)
+            step = solve_positive(curvature, gradient)
+            slope = float(np.add.reduce(gradient * step))
+        if slope <= _SETTLED:
+            return point - step
+        share = 1.0
+        for _ in range(_HALVINGS):
+            reached = loss.value(point - share * step)
+            if reached <= height - _SUFFICIENT * share * slope + _SLACK * (1 + abs(height)):
+                break
+            share /= 2
+        else:
+            break
+        point, height = point - share * step, reached
+    raise EquationError(
+        "its coefficients do not settle: the likelihood has no maximum that floating-point numbers "
+        "can find. Look for extreme values among the causes, or give them in other units."
+    )
+
+
+def solve_positive(matrix: Floats, right: Floats) -> Floats:
+    """Solve with a symmetric positive matrix by elimination, without BLAS and its threads."""
+    rest = np.column_stack([matrix, right])
+    size = len(right)
+    diagonal = np.diagonal(matrix).copy()
+    pivots = np.empty(size)
+    for place in range(size):
+        # one that rounding has left without a value: what the loss does not depend on stays
+        pivot = rest[place, place]
+        pivots[place] = pivot if pivot > _EPSILON * diagonal[place] else np.inf
+        factors = rest[place + 1 :, place] / pivots[place]
+        rest[place + 1 :, place:] -= np.outer(factors, rest[place, place:])
+    solution = np.zeros(size)
+    for place in reversed(range(size)):
+        known = float(np.add.reduce(rest[place, place + 1 : size] * solution[place + 1 :]))
+        solution[place] = (rest[place, size] - known) / pivots[place]
+    return solution

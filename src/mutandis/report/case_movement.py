@@ -10,7 +10,6 @@ import numpy as np
 from mutandis.data.columns import Numbers, plain_value
 from mutandis.report.case_model import Cause, Movement
 from mutandis.scm import Linear, Worldview
-from mutandis.scm.contributions import decompose, paths_between
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.audit import Audit
     from mutandis.data.columns import Column
     from mutandis.data.population import Population
-    from mutandis.scm.contributions import Decomposition
+    from mutandis.scm.additive import Decomposition
     from mutandis.scm.worldview import FittedWorldview
 
 __all__ = ["movements_of", "value_at"]
@@ -95,7 +94,7 @@ class _Mover:
             return Movement(how="total", causes=self._changed(name, change), **shared)
         return Movement(
             how=parts.how,
-            causes=tuple(self._cause(each.parents, each.amount) for each in parts.contributions),
+            causes=tuple(self._cause(*each) for each in parts.contributions.items()),
             remainder=_remainder(parts, factual, counterfactual),
             **shared,
         )
@@ -113,11 +112,11 @@ class _Mover:
         if self._fitted is None or name not in self._fitted.equations:
             return None
         parents = self._fitted.graph.parents[name]
-        return decompose(
-            self._fitted.equations[name],
-            self._causes(self._before, parents),
-            self._causes(self._after, parents),
+        fitted: Any = self._fitted.equations[name]
+        decomposition: Decomposition = fitted.decompose(
+            self._causes(self._before, parents), self._causes(self._after, parents)
         )
+        return decomposition
 
     def _causes(self, world: Population, parents: Sequence[str]) -> dict[str, Column]:
         return {name: world.columns[name].take(np.array([self._row])) for name in parents}
@@ -144,7 +143,7 @@ class _Mover:
     def _ways(self, name: str) -> tuple[tuple[str, ...], ...]:
         if self._worldview is None:
             return ()
-        ways = paths_between(self._worldview.graph, self._do, name, held=self._held)
+        ways = self._worldview.graph.paths(self._do, name, held=self._held)
         first = [tuple(way) for way in islice(ways, _PATHS + 1)]
         return (*first[:_PATHS], (_OTHERS,)) if len(first) > _PATHS else tuple(first)
 
@@ -153,7 +152,7 @@ def _remainder(parts: Decomposition, factual: float, counterfactual: float) -> f
     """Give what rounding, levels and bounds did to the value after its causes had moved it."""
     carried = factual + parts.total if parts.how == "sum" else factual * parts.total
     rest = counterfactual - carried
-    size = max(abs(factual), abs(counterfactual), *(abs(c.amount) for c in parts.contributions))
+    size = max(abs(factual), abs(counterfactual), *map(abs, parts.contributions.values()))
     return 0.0 if abs(rest) <= _NOTHING * size else rest
 
 

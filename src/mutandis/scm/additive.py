@@ -12,15 +12,15 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 import numpy as np
 
 from mutandis.data.columns import Categories, Numbers, frozen, is_number
 from mutandis.errors import EquationError
 from mutandis.numeric.order import ReorderedColumns, distinct_rows
-from mutandis.scm.family import Equation, Fitted, Key, Predicted, numbers_of, read_choice
-from mutandis.scm.leftover import Leftover, of_residual
+from mutandis.scm.family import Equation, Fitted, Predicted, numbers_of, read_choice
+from mutandis.scm.noise import Leftover, of_residual
 from mutandis.scm.predictor import (
     LevelShifts,
     LinearPredictor,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mutandis.data.columns import Column, Columns, Floats
-    from mutandis.scm.family import Rng
+    from mutandis.scm.noise import Rng
 
 
 Bounds = tuple[float | None, float | None]
@@ -48,13 +48,6 @@ _DIGITS = 15
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class AdditiveEquation(Equation):
     """The settings that equations with additive noise share."""
-
-    output_keys: ClassVar[Mapping[str, Key]] = {
-        "link": get_args(LinkName),
-        "bounds": "bounds",
-        "decimals": "whole",
-        "levels": "levels",
-    }
 
     link: LinkName
     bounds: Bounds | None
@@ -80,7 +73,7 @@ class AdditiveEquation(Equation):
     @property
     def output(self) -> dict[str, Any]:
         """What the fitted equation takes over from the declared one."""
-        return {name: getattr(self, name) for name in AdditiveEquation.output_keys}
+        return {name: getattr(self, name) for name in ("link", "bounds", "decimals", "levels")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +82,7 @@ class AdditiveNoise:
 
     # a row whose causes do not change then keeps its factual value to the last bit
     factual: Floats
-    explained: Floats
-    """f(pa), or log f(pa) under the log link."""
+    explained: Floats  # f(pa), or log f(pa) under the log link
     link: LinkName = "identity"
 
     @property
@@ -125,13 +117,7 @@ class FittedAdditiveEquation(Fitted[AdditiveNoise]):
         """Compute f(pa), or log f(pa) under the log link, row by row."""
         raise NotImplementedError
 
-    def abduct(
-        self,
-        child: Column,
-        parents: Columns,
-        *,
-        rng: Rng = None,  # noqa: ARG002 - the facts determine the noise
-    ) -> AdditiveNoise:
+    def abduct(self, child: Column, parents: Columns, *, rng: Rng = None) -> AdditiveNoise:
         explained = self.explained(parents, rows=len(child))
         factual = numbers_of(child)
         linked(factual, self.link)  # refuses values that the link cannot have
@@ -143,12 +129,7 @@ class FittedAdditiveEquation(Fitted[AdditiveNoise]):
     def finished(self, values: Floats) -> Predicted:
         return finish(values, decimals=self.decimals, bounds=self.bounds, levels=self.levels)
 
-    def leftover(
-        self,
-        child: Column,  # noqa: ARG002
-        parents: Columns,  # noqa: ARG002
-        noise: AdditiveNoise,
-    ) -> Leftover:
+    def leftover(self, child: Column, parents: Columns, noise: AdditiveNoise) -> Leftover:
         measure = "R² of the logarithm" if self.link == "log" else "R²"
         residual = noise.residual
         return of_residual(residual, residual + noise.explained, measure=measure)
@@ -310,8 +291,6 @@ class Linear(AdditiveEquation):
     [40.0, 60.0, 45.0, 55.0]
     """
 
-    keys: ClassVar = {"parents": "names", **AdditiveEquation.output_keys, "interactions": "flag"}
-
     parents: tuple[str, ...]
     interactions: bool
 
@@ -354,6 +333,32 @@ class FittedLinear(FittedAdditiveEquation):
 
     def explained(self, parents: Columns, *, rows: int) -> Floats:
         return self.predictor.at(parents, rows=rows)
+
+    def decompose(self, before: Columns, after: Columns) -> Decomposition:
+        """Split the change of one person's attribute into what each changed term did to it."""
+        changed = {name for name in after if before[name].data[0] != after[name].data[0]}
+        contributions = {}
+        for term in self.predictor.terms:
+            if not changed.isdisjoint(term.parents):
+                change = float((term.at(after) - term.at(before))[0])
+                contributions[term.parents] = change if self.link == "identity" else np.exp(change)
+        return Decomposition(
+            how="sum" if self.link == "identity" else "factor",
+            contributions=contributions,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decomposition:
+    """A counterfactual change, split by the causes of an equation."""
+
+    how: Literal["sum", "factor"]  # whether amounts add up to the change, or multiply to its factor
+    contributions: Mapping[tuple[str, ...], float]  # the amount by parents, in the equation's order
+
+    @property
+    def total(self) -> float:
+        amounts = list(self.contributions.values())
+        return float(np.sum(amounts) if self.how == "sum" else np.prod(amounts))
 
 
 # --- regressors -------------------------------------------------------------------------------
@@ -484,16 +489,10 @@ class FittedAdditive(FittedAdditiveEquation):
     regressor: Regressor = field(hash=False)
     encoding: tuple[SingleTerm, ...]
 
-    def explained(self, parents: Columns, *, rows: int | None = None) -> Floats:  # noqa: ARG002
+    def explained(self, parents: Columns, *, rows: int | None = None) -> Floats:
         return self._explained_by(_features(self.encoding, parents))
 
-    def abduct(
-        self,
-        child: Column,
-        parents: Columns,
-        *,
-        rng: Rng = None,  # noqa: ARG002 - the facts determine the noise
-    ) -> RegressedNoise:
+    def abduct(self, child: Column, parents: Columns, *, rng: Rng = None) -> RegressedNoise:
         features = _features(self.encoding, parents)
         return RegressedNoise(
             factual=numbers_of(child),

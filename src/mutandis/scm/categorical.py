@@ -30,15 +30,15 @@ segment is its length over (1 + C at its start)·(1 + C at its end).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mutandis.data.columns import frozen
-from mutandis.numeric.least_squares import require_few
+from mutandis.numeric.least_squares import minimise, require_few, row_products
 from mutandis.scm.family import Equation, Fitted, KnownLevels, Predicted, categories_of
-from mutandis.scm.leftover import Leftover, of_probabilities
-from mutandis.scm.likelihood import Design, minimise, row_products
+from mutandis.scm.noise import Leftover, of_probabilities
+from mutandis.scm.predictor import Design
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from mutandis.data.columns import Column, Columns, Floats
-    from mutandis.scm.family import Rng
+    from mutandis.scm.noise import Rng
     from mutandis.scm.predictor import LinearPredictor
 
 
@@ -77,7 +77,7 @@ class Categorical(Equation):
     category that does not occur in the fit is never predicted.
 
     If a category never occurs at some level of a cause, the likelihood has no maximum. A penalty
-    that is negligible elsewhere then keeps the coefficient finite (`likelihood.RIDGE`).
+    that is negligible elsewhere then keeps the coefficient finite (`least_squares.RIDGE`).
 
     Examples
     --------
@@ -94,7 +94,6 @@ class Categorical(Equation):
     [1, 1, 1, 1, 0, 1, 1, 1]
     """
 
-    keys: ClassVar = {"parents": "names"}
     coupling = GUMBEL_MAX
 
     parents: tuple[str, ...]
@@ -116,12 +115,10 @@ class Categorical(Equation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CategoricalNoise:
-    observed: NDArray[np.intp]
-    """As places among the known categories."""
+    observed: NDArray[np.intp]  # as places among the known categories
     probabilities: Floats
     levels: tuple[Any, ...]
-    race: Race | None = None
-    """A draw from the posterior; without it, the whole posterior is meant."""
+    race: Race | None = None  # a draw from the posterior; without it, the whole posterior is meant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,8 +126,7 @@ class FittedCategorical(Fitted[CategoricalNoise]):
     """A multinomial logit with its coefficients."""
 
     known: KnownLevels
-    predictors: tuple[LinearPredictor, ...]
-    """The log-odds of each known category but the first against the first."""
+    predictors: tuple[LinearPredictor, ...]  # log-odds of each category but the first against it
 
     def probabilities(self, parents: Columns, *, rows: int) -> Floats:
         log_odds = [predictor.at(parents, rows=rows) for predictor in self.predictors]
@@ -156,12 +152,7 @@ class FittedCategorical(Fitted[CategoricalNoise]):
             places = winners(noise.probabilities, after, noise.observed, noise.race)
         return Predicted(column=self.known.column(places, noise.levels))
 
-    def leftover(
-        self,
-        child: Column,  # noqa: ARG002
-        parents: Columns,  # noqa: ARG002
-        noise: CategoricalNoise,
-    ) -> Leftover:
+    def leftover(self, child: Column, parents: Columns, noise: CategoricalNoise) -> Leftover:
         return of_probabilities(noise.probabilities, noise.observed)
 
 
@@ -180,8 +171,7 @@ class _MultinomialLoss:
 
     # points are the coefficients of the second category, then those of the third, and so on
     design: Design
-    members: NDArray[np.bool_]
-    """One row per category, one column per person."""
+    members: NDArray[np.bool_]  # one row per category, one column per person
 
     def start(self) -> Floats:
         """Return the intercepts at which every row has the shares of the whole population."""
@@ -232,10 +222,8 @@ _EQUAL = 1e-8
 class Race:
     """The noise of each row, drawn from its posterior given the observed category."""
 
-    won: Floats
-    """The time T at which the observed category came in."""
-    further: Floats
-    """What the others took beyond p_k·T, in units of their own rates; 0 for the observed one."""
+    won: Floats  # the time T at which the observed category came in
+    further: Floats  # of the others, beyond p_k·T, in units of their own rates; 0 for the observed
 
 
 def draw_race(observed: NDArray[np.intp], *, categories: int, rng: np.random.Generator) -> Race:
@@ -247,10 +235,7 @@ def draw_race(observed: NDArray[np.intp], *, categories: int, rng: np.random.Gen
 
 
 def winners(
-    factual: Floats,
-    counterfactual: Floats,
-    observed: NDArray[np.intp],
-    race: Race,
+    factual: Floats, counterfactual: Floats, observed: NDArray[np.intp], race: Race
 ) -> NDArray[np.intp]:
     """Run the race again under other probabilities (p and q, per person), with the same noise."""
     after = np.maximum(counterfactual, _LEAST)
@@ -287,9 +272,7 @@ def counterfactual_probabilities(
 
 
 def most_probable(
-    factual: Floats,
-    counterfactual: Floats,
-    observed: NDArray[np.intp],
+    factual: Floats, counterfactual: Floats, observed: NDArray[np.intp]
 ) -> NDArray[np.intp]:
     """Find the most probable counterfactual category; on a tie the observed one, then the first."""
     probabilities = counterfactual_probabilities(factual, counterfactual, observed)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from mutandis.data.columns import Column, Columns
     from mutandis.data.population import Population
-    from mutandis.scm.leftover import Leftover
+    from mutandis.scm.noise import Leftover
     from mutandis.scm.worldview import FittedWorldview, Worldview
 
 

@@ -1,32 +1,37 @@
-"""Counts: Poisson regression, and counterfactuals by monotone coupling.
-
-The counterfactual of a count needs F⁻¹ where F is within 1e-300 of 0 or of 1: a person who has 200
-of something where 5 are expected is rare, and still has a counterfactual. So the tails of Poisson
-distributions are computed as logarithms, far beyond where probabilities vanish.
-"""
+"""Counts: Poisson regression, and counterfactuals by monotone coupling."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mutandis.errors import EquationError
+from mutandis.numeric.least_squares import minimise, row_products
+from mutandis.numeric.poisson import poisson_quantile, poisson_tails
 from mutandis.scm.additive import Bounds, Linear, finish, read_bounds
 from mutandis.scm.family import Equation, Fitted, Predicted, numbers_of
-from mutandis.scm.leftover import DEVIANCE, NOT_GIVEN, Leftover, count_deviance, of_ranks
-from mutandis.scm.likelihood import Design, minimise, row_products
-from mutandis.scm.monotone import MONOTONE, MonotoneNoise, Tails
+from mutandis.scm.noise import (
+    DEVIANCE,
+    MONOTONE,
+    NOT_GIVEN,
+    Leftover,
+    MonotoneNoise,
+    Tails,
+    of_ranks,
+)
+from mutandis.scm.predictor import Design
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
     from mutandis.data.columns import Column, Columns, Floats
-    from mutandis.scm.family import Rng
+    from mutandis.scm.noise import Rng
     from mutandis.scm.predictor import LinearPredictor
+
+# From here on float64 no longer tells neighbouring counts apart.
+_INEXACT = 2.0**53
+# e to the power of this is a mean that differs from 0 in nothing but the sign of its logarithm
+_LOWEST = -690.0
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -46,11 +51,11 @@ class Count(Equation):
 
     Notes
     -----
-    A count does not determine its noise. Counterfactuals assume monotone coupling (`monotone.py`):
+    A count does not determine its noise. Counterfactuals assume monotone coupling (`noise.py`):
     people keep their rank among people with the same causes.
 
     If all counts are 0 at some level of a cause, the likelihood has no maximum. A penalty that is
-    too small to be seen anywhere else then keeps the coefficient finite (`likelihood.RIDGE`).
+    too small to be seen anywhere else then keeps the coefficient finite (`least_squares.RIDGE`).
 
     Examples
     --------
@@ -67,7 +72,6 @@ class Count(Equation):
     [4.0, 8.0, 4.0, 8.0]
     """
 
-    keys: ClassVar = {"parents": "names", "bounds": "bounds"}
     coupling = MONOTONE
 
     parents: tuple[str, ...]
@@ -124,7 +128,7 @@ class FittedCount(Fitted[MonotoneNoise]):
 
     def leftover(self, child: Column, parents: Columns, noise: MonotoneNoise) -> Leftover:
         counts = numbers_of(child)
-        fit = count_deviance(counts, self.means(parents, rows=len(counts)))
+        fit = _deviance_explained(counts, self.means(parents, rows=len(counts)))
         return of_ranks(noise, fit=fit) or Leftover(reason=NOT_GIVEN, measure=DEVIANCE, fit=fit)
 
 
@@ -149,14 +153,15 @@ class _PoissonLoss:
         return gradient, curvature
 
 
-# Below this, a tail probability has begun to lose digits, or is gone.
-_TINY = 1e-290
-# How deep continued fractions are followed: where they are used, 20 levels would do.
-_DEPTH = 60
-# From here on float64 no longer tells neighbouring counts apart.
-_INEXACT = 2.0**53
-# e to the power of this is a mean that differs from 0 in nothing but the sign of its logarithm
-_LOWEST = -690.0
+def _deviance_explained(counts: Floats, means: Floats) -> float | None:
+    from scipy.special import xlogy
+
+    mean = np.add.reduce(counts) / len(counts)
+    without, left = (
+        float(2.0 * np.add.reduce(xlogy(counts, counts / each) - (counts - each)))
+        for each in (np.full(len(counts), mean), means)
+    )
+    return 1.0 - left / without if without > 0.0 else None
 
 
 def require_counts(values: Floats) -> None:
@@ -169,58 +174,11 @@ def require_counts(values: Floats) -> None:
         )
 
 
-def poisson_tails(counts: Floats, means: Floats) -> Tails:
-    """Compute log P(X ≤ x) and log P(X > x) for X with a Poisson distribution; x is -1 or more."""
-    from scipy import special
-
-    # The tails are incomplete gamma functions. Where those vanish in floating point, they are taken
-    # from their continued fractions (NIST Digital Library of Mathematical Functions, 8.9.1 for the
-    # upper tail and 8.9.2, contracted, for the lower), times the density in logarithms.
-    held = np.maximum(counts, 0.0)
-    with np.errstate(divide="ignore", under="ignore"):
-        below = np.log(special.pdtr(held, means))
-        above = np.log(special.pdtrc(held, means))
-    for logarithms, deep in ((below, _deep_below), (above, _deep_above)):
-        lost = logarithms < np.log(_TINY)
-        if lost.any():
-            logarithms[lost] = deep(held[lost], means[lost])
-    nothing = counts < 0
-    return Tails(below=np.where(nothing, -np.inf, below), above=np.where(nothing, 0.0, above))
-
-
-def _deep_above(counts: Floats, means: Floats) -> Floats:
-    """Compute log P(X > x) = log P(X = x+1) + log(1 + m/(x+2) + m²/((x+2)(x+3)) + …), x above m."""
-    first = counts + 2.0
-    rest = np.zeros_like(counts)
-    for level in range(_DEPTH, 0, -1):
-        plus = level * means / (first + (2 * level - 1) - rest)
-        factor = first + (level - 2) if level > 1 else 1.0
-        rest = factor * means / (first + (2 * level - 2) + plus)
-    return _log_density(counts + 1.0, means) - np.log1p(-rest)
-
-
-def _deep_below(counts: Floats, means: Floats) -> Floats:
-    """Compute log P(X ≤ x) = log P(X = x) + log(1 + x/m + x(x-1)/m² + …), x below m."""
-    excess = means - counts
-    rest = np.zeros_like(counts)
-    for level in range(_DEPTH, 0, -1):
-        rest = level * (counts + 1.0 - level) / (excess + 2.0 * level + rest)
-        rest = np.maximum(rest, 0.0)  # the fraction ends where the factor reaches 0
-    return _log_density(counts, means) + np.log(means / (excess + rest))
-
-
-def _log_density(counts: Floats, means: Floats) -> Floats:
-    from scipy import special
-
-    density: Floats = special.xlogy(counts, means) - means - special.gammaln(counts + 1)
-    return density
-
-
 def abduct_counts(counts: Floats, log_means: Floats, *, rng: Rng = None) -> MonotoneNoise:
     """Recover each row's rank u among rows with the same mean: the middle, or with `rng` a draw."""
     require_counts(counts)
     means = _means(log_means)
-    before, at = poisson_tails(counts - 1.0, means), poisson_tails(counts, means)
+    before, at = (_tails(each, means) for each in (counts - 1.0, counts))
     return MonotoneNoise.between(before, at, factual=counts, explained=log_means, rng=rng)
 
 
@@ -228,58 +186,13 @@ def predict_counts(log_means: Floats, noise: MonotoneNoise) -> Floats:
     counts = noise.factual.copy()
     means = _means(log_means)
     moved = np.flatnonzero(log_means != noise.explained)
-    counts[moved] = count_at(noise.log_tail[moved], noise.upper[moved], means[moved])
+    counts[moved] = poisson_quantile(noise.log_tail[moved], noise.upper[moved], means[moved])
     return counts
 
 
-def count_at(log_tail: Floats, upper: NDArray[np.bool_], means: Floats) -> Floats:
-    """Find the smallest count whose cumulative probability reaches u: F⁻¹(u)."""
-    from scipy import special
-
-    def reached(counts: Floats, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
-        tails = poisson_tails(counts, means[rows])
-        high, low = tails.above <= log_tail[rows], tails.below >= log_tail[rows]
-        return np.where(upper[rows], high, low)
-
-    deviation = special.ndtri_exp(np.minimum(log_tail, np.log(0.5)))
-    deviation = np.where(upper, -deviation, deviation)
-    # the first terms of the expansion of Cornish and Fisher; from there, the search is short
-    guess = means + deviation * np.sqrt(means) + (deviation**2 - 1.0) / 6.0
-    highest = np.where(upper, np.inf, means + 1.0)
-    return _smallest(reached, np.floor(np.clip(guess, 0.0, highest)))
-
-
-def _smallest(
-    reached: Callable[[Floats, NDArray[np.intp]], NDArray[np.bool_]],
-    guess: Floats,
-) -> Floats:
-    """Find each row's smallest count of 0 or more at which a condition begins to hold."""
-    # from the guess up or down in steps that double until the place is between two counts, then
-    # halving what is between them
-    low, high = np.full_like(guess, -1.0), guess.copy()
-    every_row = np.arange(len(guess))
-    holds = reached(guess, every_row)
-    rising, falling = every_row[~holds], every_row[holds & (guess > 0)]
-    step = 1.0
-    while rising.size:
-        low[rising] = high[rising]
-        high[rising] += step
-        step *= 2.0
-        rising = rising[~reached(high[rising], rising)]
-    step = 1.0
-    while falling.size:
-        below = np.maximum(high[falling] - step, -1.0)
-        step *= 2.0
-        holds = (below >= 0.0) & reached(below, falling)
-        low[falling[~holds]] = below[~holds]
-        high[falling[holds]] = below[holds]
-        falling = falling[holds]
-    while (between := np.flatnonzero(high - low > 1.0)).size:
-        middle = np.floor((low[between] + high[between]) / 2.0)
-        holds = reached(middle, between)
-        high[between[holds]] = middle[holds]
-        low[between[~holds]] = middle[~holds]
-    return high
+def _tails(counts: Floats, means: Floats) -> Tails:
+    below, above = poisson_tails(counts, means)
+    return Tails(below=below, above=above)
 
 
 def _means(log_means: Floats) -> Floats:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.data.population import Population
-    from mutandis.scm.family import Fitted, Rng
-    from mutandis.scm.hidden import FittedHiddenCause
+    from mutandis.scm.family import Fitted, FittedHiddenCause
+    from mutandis.scm.noise import Rng
 
 
 # more column names than these do not help to find the right one

@@ -7,7 +7,7 @@ causes and that noise. What noise looks like is up to the family: it is passed f
 returns one value that represents its posterior, or with a generator a draw from it. Prediction is
 deterministic given the noise.
 
-A family is a module, and a name in the registry; worldviews, YAML and diagnostics need no more.
+A family is a module here, and a name among `config.worldview.FAMILIES` if files can hold it.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from mutandis.data.columns import Categories, Numbers
 from mutandis.errors import EquationError, FormulaError
-from mutandis.registry import find
-from mutandis.scm.leftover import NOT_GIVEN, Leftover
+from mutandis.scm.noise import NOT_GIVEN, Leftover
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,20 +32,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.data.columns import Column, Columns, Floats
+    from mutandis.scm.noise import Rng
 
-
-_VARIABLE = Parameter.VAR_POSITIONAL
 Noise = TypeVar("Noise")
-Rng = np.random.Generator | None
-"""The source of random numbers; None for the one value that represents all draws."""
-Key: TypeAlias = Literal["names", "text", "flag", "whole", "bounds", "levels"] | tuple[str, ...]
-"""The type of a setting in a file; a tuple lists the allowed words."""
-
-
-def family(name: str) -> type[Equation]:
-    """Import the family that files call by this name."""
-    found: type[Equation] = find("family", name)
-    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,10 +92,8 @@ class Equation(Declaration):
 
     __slots__ = ()
 
-    keys: ClassVar[Mapping[str, Key]] = {}
-    """The settings in a file, the required one first; their names are those of the arguments."""
+    # the assumption by which noise that the facts leave open carries over to other causes
     coupling: str | None = None
-    """The assumption by which noise that the facts leave open carries over to other causes."""
 
     if TYPE_CHECKING:
 
@@ -117,27 +103,13 @@ class Equation(Declaration):
 
     @abstractmethod
     def fit(self, child: Column, parents: Columns) -> Fitted[Any]:
-        """Estimate the equation from factual columns, in the canonical order of rows.
-
-        Parameters
-        ----------
-        child
-            The attribute's column.
-        parents
-            The columns of its causes, by name.
-        """
+        """Estimate the equation from factual columns, in the canonical order of rows."""
         raise NotImplementedError
 
     def with_parents(self, *names: str) -> Self | None:
-        """Declare the same equation with further causes; None if the family cannot have them.
-
-        Parameters
-        ----------
-        *names
-            The further causes.
-        """
-        given, parameters = self.arguments(), signature(type(self)).parameters
-        if "parents" not in parameters or parameters["parents"].kind is not _VARIABLE:
+        """Declare the same equation with further causes; None if the family cannot have them."""
+        given, declared = self.arguments(), signature(type(self)).parameters.get("parents")
+        if declared is None or declared.kind is not Parameter.VAR_POSITIONAL:
             return None
         return type(self)(*given.pop("parents"), *names, **given)
 
@@ -161,9 +133,47 @@ class Fitted(Generic[Noise]):
         """Return each row's value under these causes and the abducted noise."""
         raise NotImplementedError
 
-    def leftover(self, child: Column, parents: Columns, noise: Noise) -> Leftover:  # noqa: ARG002
+    def leftover(self, child: Column, parents: Columns, noise: Noise) -> Leftover:
         """Return residuals and goodness of fit, for the check of a worldview."""
         return Leftover(reason=NOT_GIVEN)
+
+
+class HiddenCause(Protocol):
+    """An unobserved common cause of several attributes, as declared."""
+
+    @property
+    def name(self) -> str:
+        """Its name, which is no column."""
+
+    @property
+    def equations(self) -> Mapping[str, Equation]:
+        """The equation of each attribute that it drives."""
+
+    @property
+    def residual_noise(self) -> bool:
+        """Whether each attribute keeps its own noise in the counterfactual world."""
+
+    @property
+    def couplings(self) -> Mapping[str, str]:
+        """The attributes whose counterfactuals rest on an assumption about it, with its name."""
+
+    def fit(self, columns: Columns) -> FittedHiddenCause:
+        """Estimate it from factual columns."""
+
+
+class FittedHiddenCause(Protocol):
+    """A hidden common cause with its coefficients."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All columns that it is learned from."""
+
+    @property
+    def equations(self) -> Mapping[str, Fitted[Any]]:
+        """The equation of each attribute given the hidden cause."""
+
+    def abduct(self, columns: Columns, *, rng: Rng = None) -> Mapping[str, Any]:
+        """Recover it from the facts, and the noise of each attribute that it drives."""
 
 
 def read_choice(setting: str, value: object, allowed: Sequence[str]) -> Any:
@@ -195,10 +205,9 @@ def naming(child: str) -> Iterator[None]:
     """Add the attribute's name to errors of its equation, which does not know it."""
     try:
         yield
-    except EquationError as error:
-        raise EquationError(f"Equation for {child!r}: {error}") from error
-    except FormulaError as error:
-        raise FormulaError(f"Equation for {child!r}: {error}") from error
+    except (EquationError, FormulaError) as error:
+        kind = EquationError if isinstance(error, EquationError) else FormulaError
+        raise kind(f"Equation for {child!r}: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +235,7 @@ class KnownLevels:
         """Translate a column's codes into places among the known levels."""
         place = {level: number for number, level in enumerate(self.levels)}
         places: NDArray[np.intp] = column.look_up(place, otherwise=-1)
-        unknown = int((places < 0).sum())
-        if unknown:
+        if unknown := int((places < 0).sum()):
             raise EquationError(
                 f"{unknown} of {len(places)} rows have a level that did not occur when the "
                 "equation was fitted, so its probability is unknown. Fit on a table in which "
@@ -244,8 +252,7 @@ class KnownLevels:
         """Translate places among the known levels into codes of a column with its own levels."""
         code = {level: number for number, level in enumerate(levels)}
         codes = Categories(places, self.levels).look_up(code, otherwise=-1)
-        absent = int((codes < 0).sum())
-        if absent:
+        if absent := int((codes < 0).sum()):
             raise EquationError(
                 f"{absent} of {len(codes)} rows would have a level that the column of this table "
                 "does not have. Declare the same levels for both tables: attributes={'grade': "

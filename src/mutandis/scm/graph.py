@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from mutandis.errors import CycleError, WorldviewError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     import networkx as nx
 
@@ -24,7 +24,7 @@ class Graph:
 
     @classmethod
     def from_parents(cls, parents: Mapping[str, Iterable[str]]) -> Graph:
-        """Build the graph from each child's direct causes, or say which arrows cannot be."""
+        """Build the graph from each child's direct causes; refuse cycles."""
         declared = {child: _read_parents(child, causes) for child, causes in parents.items()}
         order = _topological_order(declared)
         return cls(parents=MappingProxyType({name: declared.get(name, ()) for name in order}))
@@ -40,7 +40,7 @@ class Graph:
         return tuple(name for name, causes in self.parents.items() if not causes)
 
     def descendants(self, nodes: Collection[str], *, held: Collection[str] = ()) -> tuple[str, ...]:
-        """Give all effects of some nodes, direct and indirect, causes before their effects."""
+        """Return all effects of some nodes, direct and indirect, causes before their effects."""
         # not the nodes themselves, even if one causes another: under do() each of them is held
         fixed = frozenset(nodes) | frozenset(held)
         reached = set(nodes)
@@ -49,6 +49,19 @@ class Graph:
             if name not in fixed and not reached.isdisjoint(causes):
                 reached.add(name)
         return tuple(name for name in self.parents if name in reached and name not in fixed)
+
+    def paths(
+        self, causes: Collection[str], effect: str, *, held: Collection[str] = ()
+    ) -> Iterator[tuple[str, ...]]:
+        """Yield every path of arrows from causes to an effect, none of them through `held`."""
+        open_ends: list[tuple[str, ...]] = [(effect,)]
+        while open_ends:
+            path = open_ends.pop()
+            if path[0] in causes:
+                yield path
+                continue
+            parents = [name for name in self.parents.get(path[0], ()) if name not in held]
+            open_ends += [(name, *path) for name in reversed(parents)]
 
 
 def _read_parents(child: object, causes: Iterable[str]) -> tuple[str, ...]:
@@ -80,7 +93,7 @@ def _read_parents(child: object, causes: Iterable[str]) -> tuple[str, ...]:
 
 
 def arrows_of(parents: Mapping[str, tuple[str, ...]]) -> nx.DiGraph:
-    """Give the graph to networkx, nodes in the order in which they are mentioned."""
+    """Return the graph for networkx, nodes in the order in which they are mentioned."""
     import networkx as nx
 
     arrows = nx.DiGraph()

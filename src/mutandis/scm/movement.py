@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from mutandis.data.columns import Columns, Floats
     from mutandis.data.population import Population
     from mutandis.scm.additive import AdditiveNoise, FittedAdditiveEquation
-    from mutandis.scm.family import Predicted, Rng
+    from mutandis.scm.family import Predicted
+    from mutandis.scm.noise import Rng
     from mutandis.scm.worldview import FittedWorldview, Worldview
 
     Derive = Callable[[Columns], dict[str, Column]]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
 from mutandis.data.columns import Categories, frozen
 from mutandis.errors import EquationError
+from mutandis.numeric.least_squares import minimise, row_products
 from mutandis.scm.family import (
     Equation,
     Fitted,
@@ -17,10 +18,16 @@ from mutandis.scm.family import (
     categories_of,
     read_choice,
 )
-from mutandis.scm.leftover import Leftover, categorical_deviance, of_probabilities, of_ranks
-from mutandis.scm.likelihood import Design, minimise, row_products
-from mutandis.scm.monotone import MONOTONE, MonotoneNoise, Tails, is_beyond, shares
-from mutandis.scm.predictor import require_categories
+from mutandis.scm.noise import (
+    MONOTONE,
+    Leftover,
+    MonotoneNoise,
+    Tails,
+    categorical_deviance,
+    of_probabilities,
+    of_ranks,
+)
+from mutandis.scm.predictor import Design, require_categories
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -28,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.data.columns import Column, Columns, Floats
-    from mutandis.scm.family import Rng
+    from mutandis.scm.noise import Rng
     from mutandis.scm.predictor import LinearPredictor
 
 
@@ -56,12 +63,12 @@ class Ordinal(Equation):
 
     Notes
     -----
-    A level does not determine its noise. Counterfactuals assume monotone coupling (`monotone.py`):
+    A level does not determine its noise. Counterfactuals assume monotone coupling (`noise.py`):
     people keep their rank among people with the same causes. A level that does not occur in the
     fit is never predicted.
 
     If a cause separates the levels perfectly, the likelihood has no maximum. A penalty that is
-    negligible elsewhere then keeps the coefficient finite (`likelihood.RIDGE`).
+    negligible elsewhere then keeps the coefficient finite (`least_squares.RIDGE`).
 
     Examples
     --------
@@ -79,7 +86,6 @@ class Ordinal(Equation):
     [0, 0, 2, 2, 0, 1, 2, 2]
     """
 
-    keys: ClassVar = {"parents": "names", "levels": "levels", "method": get_args(OrdinalMethod)}
     coupling = MONOTONE
 
     parents: tuple[str, ...]
@@ -124,12 +130,50 @@ class OrdinalNoise(MonotoneNoise):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FittedOrdinal(Fitted[OrdinalNoise]):
-    """A cumulative logit with its coefficients."""
+class FittedLevels(Fitted[OrdinalNoise]):
+    """A distribution of ordered levels for each row's causes."""
 
     known: KnownLevels
-    thresholds: tuple[float, ...]
-    """One for each known level but the highest, rising."""
+
+    def explained(self, parents: Columns, *, rows: int) -> Floats:
+        """Return what identifies the distribution of each row's level."""
+        raise NotImplementedError
+
+    def probabilities(self, parents: Columns, *, rows: int) -> Floats:
+        raise NotImplementedError
+
+    def tails(self, places: NDArray[np.intp], explained: Floats) -> Tails:
+        """Compute the tails at known levels; -1 is below the lowest."""
+        raise NotImplementedError
+
+    def abduct(self, child: Column, parents: Columns, *, rng: Rng = None) -> OrdinalNoise:
+        column = categories_of(child)
+        places = self.known.places(column)
+        explained = self.explained(parents, rows=len(places))
+        return OrdinalNoise.between(
+            self.tails(places - 1, explained),
+            self.tails(places, explained),
+            factual=places.astype(np.float64),
+            explained=explained,
+            rng=rng,
+            levels=column.levels,
+        )
+
+    def predict(self, parents: Columns, noise: OrdinalNoise) -> Predicted:
+        explained = self.explained(parents, rows=len(noise.factual))
+        places = np.zeros(len(explained), dtype=np.intp)
+        for place in range(len(self.known) - 1):
+            places += noise.is_beyond(self.tails(np.full(len(explained), place), explained))
+        same = explained == noise.explained
+        places = np.where(same, noise.factual.astype(np.intp), places)
+        return Predicted(column=self.known.column(places, noise.levels))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedOrdinal(FittedLevels):
+    """A cumulative logit with its coefficients."""
+
+    thresholds: tuple[float, ...]  # one for each known level but the highest, rising
     predictor: LinearPredictor
 
     def explained(self, parents: Columns, *, rows: int) -> Floats:
@@ -142,42 +186,103 @@ class FittedOrdinal(Fitted[OrdinalNoise]):
         below = special.expit(np.array(self.thresholds) - explained)
         return np.diff(below, prepend=0.0, append=1.0, axis=1)
 
-    def abduct(self, child: Column, parents: Columns, *, rng: Rng = None) -> OrdinalNoise:
-        column = categories_of(child)
-        places = self.known.places(column)
-        explained = self.explained(parents, rows=len(places))
-        return OrdinalNoise.between(
-            self._tails(places - 1, explained),
-            self._tails(places, explained),
-            factual=places.astype(np.float64),
-            explained=explained,
-            rng=rng,
-            levels=column.levels,
-        )
-
-    def predict(self, parents: Columns, noise: OrdinalNoise) -> Predicted:
-        explained = self.explained(parents, rows=len(noise.factual))
-        places = np.zeros(len(explained), dtype=np.intp)
-        for place in range(len(self.thresholds)):
-            tails = self._tails(np.full(len(explained), place), explained)
-            places += is_beyond(tails, noise)
-        same = explained == noise.explained
-        places = np.where(same, noise.factual.astype(np.intp), places)
-        return Predicted(column=self.known.column(places, noise.levels))
-
-    def leftover(self, child: Column, parents: Columns, noise: OrdinalNoise) -> Leftover:
-        table = self.probabilities(parents, rows=len(child))
-        places = self.known.places(categories_of(child))
-        fit = categorical_deviance(table, places)
-        return of_ranks(noise, fit=fit) or of_probabilities(table, places)
-
-    def _tails(self, places: NDArray[np.intp], explained: Floats) -> Tails:
-        """Compute the tails at known levels; -1 is below the lowest."""
+    def tails(self, places: NDArray[np.intp], explained: Floats) -> Tails:
         from scipy import special
 
         edges = np.array([*self.thresholds, np.inf, -np.inf])  # place -1 is the last of these
         distance = edges[places] - explained
         return Tails(below=special.log_expit(distance), above=special.log_expit(-distance))
+
+    def leftover(self, child: Column, parents: Columns, noise: OrdinalNoise) -> Leftover:
+        table = self.probabilities(parents, rows=len(child))
+        places = noise.factual.astype(np.intp)
+        fit = categorical_deviance(table, places)
+        return of_ranks(noise, fit=fit) or of_probabilities(table, places)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedShares(FittedLevels):
+    """How many rows of each combination of causes have each level, or a lower one."""
+
+    parents: tuple[str, ...]
+    combinations: Mapping[tuple[Any, ...], int]  # numbers of the parents' levels that occurred
+    cumulative: NDArray[np.int64]  # one row per combination, one column per level
+
+    def explained(self, parents: Columns, *, rows: int) -> Floats:
+        """Find each row's combination, or refuse rows that have one that never occurred."""
+        found, numbers = _combine({name: parents[name] for name in self.parents}, rows=rows)
+        known = np.array([self.combinations.get(levels, -1) for levels in found], dtype=np.float64)
+        places: Floats = known[numbers]
+        if unseen := int((places < 0).sum()):
+            raise EquationError(
+                f"{unseen} of {rows} rows have a combination of parents that did not occur when "
+                "the equation was fitted, so the shares of the levels are unknown. Use "
+                "method='logit', or fewer parents, or leave these rows out."
+            )
+        return places
+
+    def probabilities(self, parents: Columns, *, rows: int) -> Floats:
+        counts = np.diff(self.cumulative, prepend=0, axis=1)
+        numbers = self.explained(parents, rows=rows).astype(np.intp)
+        return np.asarray(counts / self.cumulative[:, -1:])[numbers]
+
+    def tails(self, places: NDArray[np.intp], explained: Floats) -> Tails:
+        numbers = explained.astype(np.intp)
+        below = np.pad(self.cumulative, ((0, 0), (1, 0)))[numbers, places + 1]
+        size = self.cumulative[numbers, -1]
+        with np.errstate(divide="ignore"):
+            return Tails(below=np.log(below / size), above=np.log((size - below) / size))
+
+    def abduct(self, child: Column, parents: Columns, *, rng: Rng = None) -> OrdinalNoise:
+        places = self.known.places(categories_of(child))
+        table = self.probabilities(parents, rows=len(places))
+        if impossible := int((table[np.arange(len(places)), places] == 0).sum()):
+            raise EquationError(
+                f"{impossible} of {len(places)} rows have a level that no row with the same "
+                "causes had when the equation was fitted. Fit on a table in which that occurs, or "
+                "use method='logit'."
+            )
+        return FittedLevels.abduct(self, child, parents, rng=rng)
+
+    def leftover(self, child: Column, parents: Columns, noise: OrdinalNoise) -> Leftover:
+        table = self.probabilities(parents, rows=len(child))
+        return of_probabilities(table, noise.factual.astype(np.intp))
+
+
+def _fit_shares(column: Categories, parents: Columns, known: KnownLevels) -> FittedShares:
+    for name, parent in parents.items():
+        if not isinstance(parent, Categories):
+            raise EquationError(
+                f"method='empirical' counts levels within each combination of parents, but "
+                f"parent {name!r} holds numbers. Declare it as nominal or ordinal, or use "
+                "method='logit'."
+            )
+    combinations, numbers = _combine(parents, rows=len(column))
+    cells = numbers * len(known) + known.places(column)
+    counts = np.bincount(cells, minlength=len(combinations) * len(known))
+    return FittedShares(
+        known=known,
+        parents=tuple(parents),
+        combinations={levels: number for number, levels in enumerate(combinations)},
+        cumulative=frozen(np.cumsum(counts.reshape(-1, len(known)), axis=1)),
+    )
+
+
+def _combine(parents: Columns, *, rows: int) -> tuple[list[tuple[Any, ...]], NDArray[np.intp]]:
+    """List the combinations of levels that occur, and number each row's."""
+    numbers = np.zeros(rows, dtype=np.intp)
+    columns = [require_categories(name, column) for name, column in parents.items()]
+    for column in columns:
+        pairs = numbers * (len(column.levels) + 1) + column.codes
+        numbers = np.unique(pairs, return_inverse=True)[1]
+    first = np.unique(numbers, return_index=True)[1]
+    # one more slot at the end, which the code -1 of a missing value falls into
+    levels = [(*column.levels, None) for column in columns]
+    combinations = [
+        tuple(own[column.codes[row]] for own, column in zip(levels, columns, strict=True))
+        for row in first
+    ]
+    return combinations, numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,8 +296,7 @@ class _OrdinalLoss:
     # are the thresholds, then the coefficients of the basis without its intercept.
 
     design: Design
-    members: NDArray[np.bool_]
-    """One row per level, one column per person."""
+    members: NDArray[np.bool_]  # one row per level, one column per person
 
     @property
     def counts(self) -> Floats:
@@ -289,117 +393,3 @@ def _check_listed(column: Categories, levels: tuple[Any, ...] | None) -> None:
             f"{unlisted} of {len(column)} rows have a level that is not among levels="
             f"{list(levels)}. List every level that occurs, lowest first."
         )
-
-
-def _combine(parents: Columns, *, rows: int) -> tuple[list[tuple[Any, ...]], NDArray[np.intp]]:
-    """List the combinations of levels that occur, and number each row's."""
-    numbers = np.zeros(rows, dtype=np.intp)
-    columns = [require_categories(name, column) for name, column in parents.items()]
-    for column in columns:
-        pairs = numbers * (len(column.levels) + 1) + column.codes
-        numbers = np.unique(pairs, return_inverse=True)[1]
-    first = np.unique(numbers, return_index=True)[1]
-    # one more slot at the end, which the code -1 of a missing value falls into
-    levels = [(*column.levels, None) for column in columns]
-    combinations = [
-        tuple(own[column.codes[row]] for own, column in zip(levels, columns, strict=True))
-        for row in first
-    ]
-    return combinations, numbers
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SharesNoise:
-    """Each row's place in the queue of rows with the same causes, lowest level first."""
-
-    factual: NDArray[np.intp]
-    combination: NDArray[np.intp]
-    queue: Floats
-    """u times the number of rows with the same causes: a whole number or a half, never rounded."""
-    levels: tuple[Any, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FittedShares(Fitted[SharesNoise]):
-    """How many rows of each combination of causes have each level, or a lower one."""
-
-    known: KnownLevels
-    parents: tuple[str, ...]
-    combinations: Mapping[tuple[Any, ...], int]
-    """The number of each combination of the parents' levels that occurred."""
-    cumulative: NDArray[np.int64]
-    """One row per combination, one column per level."""
-
-    def probabilities(self, parents: Columns, *, rows: int) -> Floats:
-        counts = np.diff(self.cumulative, prepend=0, axis=1)
-        numbers = self._combinations_of(parents, rows=rows)
-        return np.asarray(counts / self.cumulative[:, -1:])[numbers]
-
-    def abduct(self, child: Column, parents: Columns, *, rng: Rng = None) -> SharesNoise:
-        column = categories_of(child)
-        places = self.known.places(column)
-        numbers = self._combinations_of(parents, rows=len(places))
-        padded = np.pad(self.cumulative, ((0, 0), (1, 0)))
-        before, through = padded[numbers, places], padded[numbers, places + 1]
-        impossible = int((before == through).sum())
-        if impossible:
-            raise EquationError(
-                f"{impossible} of {len(places)} rows have a level that no row with the same "
-                "causes had when the equation was fitted. Fit on a table in which that occurs, or "
-                "use method='logit'."
-            )
-        queue = before.astype(np.float64) + shares(len(places), rng) * (through - before)
-        return SharesNoise(
-            factual=frozen(places),
-            combination=frozen(numbers),
-            queue=frozen(queue),
-            levels=column.levels,
-        )
-
-    def predict(self, parents: Columns, noise: SharesNoise) -> Predicted:
-        numbers = self._combinations_of(parents, rows=len(noise.factual))
-        sizes = self.cumulative[:, -1].astype(np.float64)
-        # u ≤ F(level) as queue / size ≤ cumulative / other size, both multiplied out: both sides
-        # are whole numbers or halves, so equal ones are equal
-        wanted = noise.queue * sizes[numbers]
-        places = np.zeros(len(numbers), dtype=np.intp)
-        for level in range(len(self.known) - 1):
-            places += self.cumulative[numbers, level] * sizes[noise.combination] < wanted
-        places = np.where(numbers == noise.combination, noise.factual, places)
-        return Predicted(column=self.known.column(places, noise.levels))
-
-    def leftover(self, child: Column, parents: Columns, noise: SharesNoise) -> Leftover:
-        return of_probabilities(self.probabilities(parents, rows=len(child)), noise.factual)
-
-    def _combinations_of(self, parents: Columns, *, rows: int) -> NDArray[np.intp]:
-        """Find each row's combination, or refuse rows that have one that never occurred."""
-        found, numbers = _combine({name: parents[name] for name in self.parents}, rows=rows)
-        known = np.array([self.combinations.get(levels, -1) for levels in found], dtype=np.intp)
-        places: NDArray[np.intp] = known[numbers]
-        unseen = int((places < 0).sum())
-        if unseen:
-            raise EquationError(
-                f"{unseen} of {rows} rows have a combination of parents that did not occur when "
-                "the equation was fitted, so the shares of the levels are unknown. Use "
-                "method='logit', or fewer parents, or leave these rows out."
-            )
-        return places
-
-
-def _fit_shares(column: Categories, parents: Columns, known: KnownLevels) -> FittedShares:
-    for name, parent in parents.items():
-        if not isinstance(parent, Categories):
-            raise EquationError(
-                f"method='empirical' counts levels within each combination of parents, but "
-                f"parent {name!r} holds numbers. Declare it as nominal or ordinal, or use "
-                "method='logit'."
-            )
-    combinations, numbers = _combine(parents, rows=len(column))
-    cells = numbers * len(known) + known.places(column)
-    counts = np.bincount(cells, minlength=len(combinations) * len(known))
-    return FittedShares(
-        known=known,
-        parents=tuple(parents),
-        combinations={levels: number for number, levels in enumerate(combinations)},
-        cumulative=frozen(np.cumsum(counts.reshape(-1, len(known)), axis=1)),
-    )

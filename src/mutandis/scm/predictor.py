@@ -23,6 +23,7 @@ import numpy as np
 from mutandis.data.columns import Categories, Column, Numbers
 from mutandis.errors import EquationError, KindError
 from mutandis.numeric.least_squares import (
+    Basis,
     Label,
     Scaled,
     is_constant,
@@ -37,12 +38,8 @@ if TYPE_CHECKING:
 
     from mutandis.data.columns import Columns, Floats
 
-    Effects = dict[tuple[Any, Any], float | None]
-    Products = dict[tuple[Any, Any], Floats]
-
-
-Pair = tuple[str, str]
-Cell = tuple[int, int]
+Pair = tuple[Any, Any]
+Products = dict[Pair, "Floats"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +61,7 @@ class Slope:
         return Slope(parent=self.parent, slope=next(coefficients))
 
     def design(self, column: Column) -> Iterator[Floats]:
-        """Give the columns that the coefficients multiply."""
+        """Yield the columns that the coefficients multiply."""
         yield _numbers(self.parent, column)
 
     def at(self, parents: Columns) -> Floats:
@@ -97,11 +94,10 @@ class LevelShifts:
             yield (categories.codes == categories.code_of(level)).astype(np.float64)
 
     def at(self, parents: Columns) -> Floats:
-        """Give each row's contribution; refuse levels that did not occur in the fit."""
+        """Compute each row's contribution; refuse levels that did not occur in the fit."""
         categories = require_categories(self.parent, parents[self.parent])
         contribution: Floats = categories.look_up(self.shifts, otherwise=np.nan)
-        unseen = int(np.isnan(contribution).sum())
-        if unseen:
+        if unseen := int(np.isnan(contribution).sum()):
             raise EquationError(
                 f"parent {self.parent!r} has {unseen} rows with a level that did not occur when "
                 "the equation was fitted, so its effect is unknown. Fit on a table in which every "
@@ -120,13 +116,13 @@ class Interaction:
     # A nominal parent has its levels, and the number 1; a numeric parent has its numbers, and the
     # one level None. A pair without a coefficient (None) occurred only where the product of the
     # numbers was 0, a pair that is not listed did not occur: what they do there is unknown.
-    parents: Pair
+    parents: tuple[str, str]
     nominal: tuple[bool, bool]
-    effects: Mapping[tuple[Any, Any], float | None]
+    effects: Mapping[Pair, float | None]
 
     def at(self, parents: Columns) -> Floats:
         (levels, codes, numbers), (other_levels, other_codes, other_numbers) = (
-            self._side(parents[name], name, nominal=nominal)
+            _side(name, parents[name], nominal=nominal)
             for name, nominal in zip(self.parents, self.nominal, strict=True)
         )
         rows = {level: code for code, level in enumerate(levels)}
@@ -138,8 +134,7 @@ class Interaction:
                 table[rows[one], columns[other]] = effect
         effects, product = table[codes, other_codes], numbers * other_numbers
         unknown = np.isnan(effects)
-        unseen = int(np.count_nonzero(unknown & (product != 0.0)))
-        if unseen:
+        if unseen := int(np.count_nonzero(unknown & (product != 0.0))):
             first, second = self.parents
             raise EquationError(
                 f"parents {first!r} and {second!r} have {unseen} rows with a combination of values "
@@ -150,23 +145,13 @@ class Interaction:
         contribution: Floats = np.where(unknown, 0.0, effects) * product
         return contribution
 
-    def _side(self, column: Column, name: str, *, nominal: bool) -> tuple[Any, Any, Any]:
-        """Give a parent's levels, its codes into them, and its numbers."""
-        if nominal:
-            categories = require_categories(name, column)
-            return categories.levels, categories.codes, 1.0
-        return (None,), 0, _numbers(name, column)
-
-
-Term = Slope | LevelShifts | Interaction
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearPredictor:
     """An intercept plus one term per parent as declared, then those of two parents together."""
 
     intercept: float
-    terms: tuple[Term, ...]
+    terms: tuple[Slope | LevelShifts | Interaction, ...]
 
     def at(self, parents: Columns, *, rows: int) -> Floats:
         total = np.full(rows, self.intercept)
@@ -177,6 +162,29 @@ class LinearPredictor:
         return total
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Design(Basis):
+    """An orthogonal basis of the columns of declared causes."""
+
+    terms: tuple[SingleTerm, ...]  # the declared causes, with coefficients of no meaning
+
+    @classmethod
+    def of(cls, parents: Columns, *, rows: int) -> Design:
+        """Build the basis, or refuse causes that are constant or collinear."""
+        rough = fit_linear_predictor(np.zeros(rows), parents)
+        terms = tuple(term for term in rough.terms if isinstance(term, SingleTerm))
+        columns = [values for term in terms for values in term.design(parents[term.parent])]
+        basis, triangle = cls.orthogonal(columns, rows=rows)
+        return cls(terms=terms, basis=basis, triangle=triangle)
+
+    def predictor(self, coefficients: Floats) -> LinearPredictor:
+        """Translate coefficients of the basis into those of the declared causes."""
+        intercept, *others = self.translate(coefficients)
+        remaining = iter(others)
+        terms = tuple(term.with_coefficients(remaining) for term in self.terms)
+        return LinearPredictor(intercept=intercept, terms=terms)
+
+
 def _numbers(parent: str, column: Column) -> Floats:
     if not isinstance(column, Numbers):
         raise _other_kind(parent, before="numbers", now="names")
@@ -184,7 +192,7 @@ def _numbers(parent: str, column: Column) -> Floats:
 
 
 def require_categories(parent: str, column: Column) -> Categories:
-    """Give the codes and levels of a parent that held names when its equation was fitted."""
+    """Return the column of a parent that held names when its equation was fitted."""
     if not isinstance(column, Categories):
         raise _other_kind(parent, before="names", now="numbers")
     return column
@@ -195,6 +203,17 @@ def _other_kind(parent: str, *, before: str, now: str) -> KindError:
         f"Parent {parent!r} held {before} when its equation was fitted, and now holds {now}. "
         "Read the column the same way in both tables."
     )
+
+
+def _side(name: str, column: Column, *, nominal: bool) -> tuple[tuple[Any, ...], Any, Any]:
+    """Return a parent's levels, its codes into them, and its numbers."""
+    if nominal:
+        categories = require_categories(name, column)
+        return categories.levels, categories.codes, 1.0
+    return (None,), 0, _numbers(name, column)
+
+
+# --- fit ------------------------------------------------------------------------------------------
 
 
 def fit_linear_predictor(
@@ -214,9 +233,8 @@ def fit_linear_predictor(
         constant += [name] if _is_constant(column) else []
     require_rows(len(response), coefficients=1 + len(design))
     _refuse_constants(constant)
-    pairs = combinations(parents, 2) if interactions else ()
     crossed = []
-    for pair in pairs:
+    for pair in combinations(parents, 2) if interactions else ():
         crossed.append(_cross(pair, parents))
         require_few(len(design) + sum(len(columns) for _, columns in crossed))
     for product, columns in crossed:
@@ -224,11 +242,17 @@ def fit_linear_predictor(
     require_rows(len(response), coefficients=1 + len(design))
     intercept, coefficients = solve_centred(response, design)
     remaining = iter(coefficients)
-    terms: list[Term] = [term.with_coefficients(remaining) for term in single]
-    for product, columns in crossed:
-        effects = {**product.effects, **{pair: next(remaining) for pair in columns}}
-        terms.append(replace(product, effects=MappingProxyType(effects)))
-    return LinearPredictor(intercept=intercept, terms=tuple(terms))
+    terms = [term.with_coefficients(remaining) for term in single]
+    together = [
+        replace(
+            product,
+            effects=MappingProxyType(
+                {**product.effects, **{pair: next(remaining) for pair in columns}}
+            ),
+        )
+        for product, columns in crossed
+    ]
+    return LinearPredictor(intercept=intercept, terms=(*terms, *together))
 
 
 def _single_term(name: str, column: Column) -> SingleTerm:
@@ -258,81 +282,49 @@ def _refuse_constants(constant: Sequence[str]) -> None:
         )
 
 
-def _cross(pair: Pair, parents: Columns) -> tuple[Interaction, Products]:
+def _cross(pair: tuple[str, str], parents: Columns) -> tuple[Interaction, Products]:
     """Cross two parents: the effects that are known, and the columns of those to be fitted."""
-    first, second = (parents[name] for name in pair)
-    nominal = isinstance(first, Categories), isinstance(second, Categories)
-    if isinstance(first, Categories):
-        if isinstance(second, Categories):
-            effects, products = _cross_nominal(first, second)
-        else:
-            effects, products = _cross_mixed(first, second.values, nominal_first=True)
-    elif isinstance(second, Categories):
-        effects, products = _cross_mixed(second, first.values, nominal_first=False)
-    else:
-        effects, products = _cross_numeric(pair, first.values, second.values)
-    return Interaction(parents=pair, nominal=nominal, effects=effects), products
+    one, other = (isinstance(parents[name], Categories) for name in pair)
+    levels, codes, numbers = _side(pair[0], parents[pair[0]], nominal=one)
+    other_levels, other_codes, other_numbers = _side(pair[1], parents[pair[1]], nominal=other)
+    with np.errstate(all="ignore"):  # what overflows, least squares finds
+        product = np.broadcast_to(numbers * other_numbers, len(parents[pair[0]]))
+    cells = np.broadcast_to(codes * np.int64(len(other_levels)) + other_codes, len(product))
+    if not (one or other) and product.any() and np.isfinite(product).all() and is_constant(product):
+        raise EquationError(
+            f"the product of {listed([pair])} is the same in every row, so nothing tells what "
+            "they do together. Leave the interactions out, or remove one of these parents."
+        )
+    occurring, active = np.unique(cells).tolist(), np.unique(cells[product != 0.0]).tolist()
+    reached = _reached([divmod(cell, len(other_levels)) for cell in active], nominal=one + other)
+    fitted = set(active)
+    effects: dict[Pair, float | None] = {}
+    products: Products = {}
+    for cell in occurring:
+        place = divmod(cell, len(other_levels))
+        named = levels[place[0]], other_levels[place[1]]
+        effects[named] = 0.0 if place in reached else None
+        if place not in reached and cell in fitted:
+            products[named] = np.where(cells == cell, product, 0.0)
+    return Interaction(parents=pair, nominal=(one, other), effects=effects), products
 
 
-def _cross_numeric(pair: Pair, first: Floats, second: Floats) -> tuple[Effects, Products]:
-    only = (None, None)
-    with np.errstate(all="ignore"):  # what overflows, least_squares finds
-        product = first * second
-        if not product.any():
-            return {only: None}, {}
-        if np.isfinite(product).all() and is_constant(product):
-            raise EquationError(
-                f"the product of {listed([pair])} is the same in every row, so nothing tells what "
-                "they do together. Leave the interactions out, or remove one of these parents."
-            )
-    return {}, {only: product}
-
-
-def _cross_mixed(
-    categories: Categories, values: Floats, *, nominal_first: bool
-) -> tuple[Effects, Products]:
-    def pair_of(code: int) -> tuple[Any, Any]:
-        level = categories.levels[code]
-        return (level, None) if nominal_first else (None, level)
-
-    occurring = np.flatnonzero(categories.counts()).tolist()
-    # a level that occurs only with zeros has no slope, and is not the base of others
-    sloped = np.flatnonzero(categories.take(np.flatnonzero(values)).counts()).tolist()
-    effects: Effects = dict.fromkeys(map(pair_of, occurring))
-    effects.update(dict.fromkeys(map(pair_of, sloped[:1]), 0.0))
-    return effects, {
-        pair_of(code): np.where(categories.codes == code, values, 0.0) for code in sloped[1:]
-    }
-
-
-def _cross_nominal(first: Categories, second: Categories) -> tuple[Effects, Products]:
-    combined = first.codes.astype(np.int64) * len(second.levels) + second.codes
-    occurring: list[Cell] = [
-        divmod(number, len(second.levels)) for number in np.unique(combined).tolist()
-    ]
-    lowest = tuple(map(min, zip(*occurring, strict=True)))
-    # combinations with a first level in them come first
-    by_base = sorted(occurring, key=lambda cell: cell[0] != lowest[0] and cell[1] != lowest[1])
-    reached = _spanning(by_base)
-    levels = {cell: (first.levels[cell[0]], second.levels[cell[1]]) for cell in occurring}
-    return dict.fromkeys(levels.values(), 0.0), {
-        pair: ((first.codes == cell[0]) & (second.codes == cell[1])).astype(np.float64)
-        for cell, pair in levels.items()
-        if cell not in reached
-    }
-
-
-def _spanning(cells: Sequence[Cell]) -> set[Cell]:
-    """Find combinations that the shifts of single levels can reach, whatever values they have."""
+def _reached(cells: Sequence[tuple[int, int]], *, nominal: int) -> set[tuple[int, int]]:
+    """Find the combinations that single terms can reach, whatever values they have."""
+    if nominal < 2:
+        # a numeric parent's slope reaches one level; a level that occurs only with zeros has none
+        return set(cells[:nominal])
     from networkx.utils import UnionFind
 
     # Levels are the nodes of a graph and combinations its edges: shifts of the nodes can be chosen
     # to meet any values along a forest, and not along a cycle (Kruskal 1956, earlier cells first).
+    lowest = tuple(map(min, zip(*cells, strict=True)))
     joined: Any = UnionFind()
     forest = set()
-    for cell in cells:
-        one, other = (0, cell[0]), (1, cell[1])
-        if joined[one] != joined[other]:
-            joined.union(one, other)
+    # combinations with a first level in them come first
+    for cell in sorted(cells, key=lambda cell: cell[0] != lowest[0] and cell[1] != lowest[1]):
+        first, second = (0, cell[0]), (1, cell[1])
+        if joined[first] != joined[second]:
+            joined.union(first, second)
             forest.add(cell)
     return forest

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.data.columns import Column, Columns, Floats
-    from mutandis.scm.leftover import Leftover
+    from mutandis.scm.noise import Leftover
 
 
 _LEVEL = "robust score test"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -80,17 +80,9 @@ class Stated(AdditiveEquation):
     {'b': -3.0, 'c': 4.0}
     """
 
-    keys: ClassVar = {
-        "formula": "text",
-        "parents": "names",
-        "fit": "names",
-        **AdditiveEquation.output_keys,
-    }
-
     formula: str
     parents: tuple[str, ...]
-    coefficients: tuple[str, ...]
-    """The argument `fit`, which is also the name of a method."""
+    coefficients: tuple[str, ...]  # the argument `fit`, which is also the name of a method
     parsed: Formula = field(compare=False)
 
     def __init__(

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from mutandis.pictures.picture import Picture
     from mutandis.scm.counterfactual import Draws
     from mutandis.scm.diagnosis import Diagnosis
-    from mutandis.scm.family import Rng
-    from mutandis.scm.hidden import FittedHiddenCause, HiddenCause
+    from mutandis.scm.family import FittedHiddenCause, HiddenCause
+    from mutandis.scm.noise import Rng
 
 
 # A level that one row in a thousand has is lost from a resample of a thousand with probability

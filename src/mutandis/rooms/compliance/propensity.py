@@ -40,10 +40,11 @@ import numpy as np
 from mutandis.data.attribute import AttributeKind
 from mutandis.data.columns import Categories, Numbers
 from mutandis.errors import EquationError, PlanError
+from mutandis.numeric.least_squares import row_products, solve_positive
 from mutandis.numeric.order import canonical_order
 from mutandis.outcomes.intervals import critical_value
 from mutandis.scm.categorical import Categorical
-from mutandis.scm.likelihood import Design, row_products, solve_positive
+from mutandis.scm.predictor import Design
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

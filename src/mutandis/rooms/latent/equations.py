@@ -28,8 +28,7 @@ from mutandis.scm.count import (
     require_counts,
 )
 from mutandis.scm.family import Declaration, Fitted, Predicted, naming, numbers_of
-from mutandis.scm.leftover import NOT_GIVEN, Leftover, of_ranks
-from mutandis.scm.monotone import MONOTONE, MonotoneNoise
+from mutandis.scm.noise import MONOTONE, NOT_GIVEN, Leftover, MonotoneNoise, of_ranks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from mutandis.data.columns import Column, Columns, Floats
     from mutandis.rooms.latent.fit import StandardAttribute
     from mutandis.rooms.latent.quadrature import Evidence, Moments
-    from mutandis.scm.family import Rng
+    from mutandis.scm.noise import Rng
 
 
 # Of an attribute's own variance, the share that U may make up before U is that attribute.
