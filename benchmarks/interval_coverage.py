@@ -20,8 +20,7 @@ from scipy.stats import binom
 from mutandis.engine.tally import Sums
 from mutandis.outcomes.intervals import INTERVALS, TESTS
 from mutandis.outcomes.measures import MEASURES
-from mutandis.pictures.chart import Chart, Frame, numbered, ticks
-from mutandis.pictures.picture import COLOURS
+from mutandis.report.chart import COLOURS, Chart, Frame, numbered, ticks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
     from mutandis.outcomes.intervals import IntervalName
     from mutandis.outcomes.measures import MeasureName
-    from mutandis.pictures.picture import Picture
+    from mutandis.report.chart import Picture
 
 ALPHA = 0.05
 KS = (5, 15, 30, 100)

@@ -87,8 +87,8 @@ def test_a_worldview_may_look_at_columns_the_plan_did_not_read(decisions: pd.Dat
 def test_the_plot_is_plain_svg_and_the_same_each_time(decisions: pd.DataFrame) -> None:
     names = {"<script>alert(1)</script> $x$": BANK, "b & c": REGULATOR}
     compared = mm.compare_worldviews(mm.plan(decisions, **settings()), names)
-    drawing = compared.plot()
-    assert drawing == compared.plot()
+    drawing = compared.plot_matrix()
+    assert drawing == compared.plot_matrix()
     root = ET.fromstring(drawing.svg)  # noqa: S314 - our own drawing
     texts = [element.text for element in root.iter() if element.tag.endswith("}text")]
     assert "<script>alert(1)</script> $x$" in texts

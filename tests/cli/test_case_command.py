@@ -14,7 +14,7 @@ import mutandis as mm
 from mutandis.cli.app import app
 from mutandis.errors import MutandisError, OutputError, UnknownIdError
 from mutandis.report import case_file
-from mutandis.report.pdf import pdf_unavailable
+from mutandis.report.html import pdf_unavailable
 from mutandis.report.report import Report
 from mutandis.store.case_files import case_name
 

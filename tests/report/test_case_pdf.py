@@ -13,7 +13,7 @@ import pytest
 
 import mutandis as mm
 from mutandis.errors import MutandisError
-from mutandis.report.pdf import pdf_unavailable, to_pdf, write_pdf
+from mutandis.report.html import pdf_unavailable, to_pdf
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,16 +114,6 @@ def test_nothing_is_fetched(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(urllib.request, "urlopen", fail)
     with pytest.raises(MutandisError, match="outside itself"):
         to_pdf(f"<html><body>{page}<p style='font-family: x'>text</p></body></html>")
-
-
-@needs_pdf
-def test_an_older_file_survives_a_failure(tmp_path: Path) -> None:
-    path = tmp_path / "case.pdf"
-    path.write_bytes(b"older")
-    with pytest.raises(TypeError):
-        write_pdf(None, path)  # type: ignore[arg-type]
-    assert path.read_bytes() == b"older"
-    assert [each.name for each in tmp_path.iterdir()] == ["case.pdf"]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
-from mutandis.report.pdf import pdf_unavailable
+from mutandis.report.html import pdf_unavailable
 from mutandis.store.audit_file import read_arguments
 
 REFUSED, GRANTED = "outcomeno", "outcomeyes"

@@ -138,11 +138,11 @@ def test_labels_are_in_every_page_of_the_explorer(labelled: mm.Audit, page: str)
 
 def test_labels_are_in_pictures(labelled: mm.Audit) -> None:
     plots = labelled.report().plots
-    assert len(plots) > 8
+    assert {"worldview", "hidden-cause"} <= plots.keys()
     for name, svg in plots.items():
         assert not WORDS.findall(text_of(svg)), name
     said = " ".join(text_of(svg) for svg in plots.values())
-    assert all(word in said for word in ("yearly pay", "savings", "sex", "poor", "north"))
+    assert all(word in said for word in ("yearly pay", "savings", "sex"))
 
 
 def test_people_are_called_by_their_status(labelled: mm.Audit) -> None:

@@ -207,6 +207,18 @@ def test_rates_are_those_of_the_table_and_of_its_counterfactuals() -> None:
     assert f"{flips.negative_to_positive:,} of the {(refused & women).sum():,}" in loan_page()
 
 
+def test_attributes_are_described_by_their_means_in_both_worlds() -> None:
+    table, would_be = mm.datasets.loan(n=1490, seed=1), loan_audit().counterfactuals()
+    women = table["Gender"] == 1
+    rows = Tables(loan_page()).found["attributes"][1:]
+    for (name, *cells), column in zip(rows, ("AnnualSalary", "AccountBalance"), strict=True):
+        assert name == column
+        means = [table[column][women], would_be[column][women], table[column][~women]]
+        assert [number(cell.removeprefix("mean ")) for cell in cells] == [
+            pytest.approx(each.mean(), abs=0.5) for each in means
+        ]
+
+
 def test_the_headline_is_the_primary_row_of_the_counts() -> None:
     audit, page = loan_audit(), loan_page()
     counts = audit.counts()

@@ -18,7 +18,7 @@ import mutandis as mm
 from mutandis.cli.app import app
 from mutandis.errors import OutputError
 from mutandis.report import case_file
-from mutandis.report.pdf import pdf_unavailable
+from mutandis.report.html import pdf_unavailable
 from mutandis.store import case_files, output_folder, saved_audit, verification
 from mutandis.store.results_folder import is_audit_folder, write_record, write_sums
 from mutandis.store.table_files import hash_file
@@ -214,7 +214,7 @@ def test_a_rerun_finds_what_was_changed_with_hashes_that_fit(
     # a PDF that cannot be made again has not been compared
     (out / "cases" / "Anna.pdf").write_bytes(b"%PDF")
     forge(out)
-    monkeypatch.setattr("mutandis.report.pdf._weasyprint", _absent)
+    monkeypatch.setattr("mutandis.report.html._weasyprint", _absent)
     redacted = f"{case_files.case_name('Éva / 7')}.redacted"
     assert differences(out, rerun=True) == (
         f"numpy is {np.__version__} here, and was 1.0",

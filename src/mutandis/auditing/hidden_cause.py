@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.audit import Audit
     from mutandis.data.columns import Column, Floats
     from mutandis.data.spaces import Stratum
-    from mutandis.pictures.picture import Picture
+    from mutandis.report.chart import Picture
 
 __all__ = ["Benchmark", "HiddenCause", "LinearEffect", "find_hidden_cause"]
 
@@ -223,7 +223,7 @@ class HiddenCause:
             One complainant: where her verdict falls is marked, and hers is the effect. Default: the
             effect in the first stratum.
         """
-        from mutandis.pictures.robustness import plot_hidden_cause
+        from mutandis.report.plots import plot_hidden_cause
 
         effects = self.effects[0][1] if place is None else self._of(place)
         if not effects:

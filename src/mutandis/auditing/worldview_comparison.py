@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.plan import Plan
     from mutandis.config.schema import MethodName, Settings
     from mutandis.engine.methods import Method
-    from mutandis.pictures.picture import Picture
+    from mutandis.report.chart import Picture
     from mutandis.scm import Worldview
     from mutandis.verdicts.findings import Findings
 
@@ -224,12 +224,6 @@ class WorldviewComparison:
         audit = next(iter(self.audits.values()))
         return WorldviewVerdicts.of(audit.plan, self._findings())
 
-    def plot(self) -> Picture:
-        """Draw how many cases each worldview finds and how many of them are shared."""
-        from mutandis.pictures.findings import plot_worldviews
-
-        return plot_worldviews(self.summary_records(), method=self.method.title, k=self.k)
-
     def _findings(self) -> dict[str, Findings]:
         return {name: each.evaluate(self.method.name, self.k) for name, each in self.audits.items()}
 
@@ -371,7 +365,7 @@ class WorldviewVerdicts(ByRow):
         place
             The place of one complainant; default: all are counted.
         """
-        from mutandis.pictures.robustness import plot_verdict_matrix
+        from mutandis.report.plots import plot_verdict_matrix
 
         where = f"{METHODS[self.method].title}, k = {self.k}"
         if place is None:

@@ -48,7 +48,7 @@ def power(
         k_max=k_max,
     )
     if plot is not None:
-        from mutandis.pictures.power import plot_power
+        from mutandis.report.plots import plot_power
 
         write_atomically(plot, plot_power(found).svg)
     next_step = f"Next, write such a k into the line ks of an audit file: {invocation()} init TABLE"

@@ -31,9 +31,9 @@ from mutandis.report.case_model import (
 from mutandis.report.case_movement import movements_of, value_at
 from mutandis.report.case_robustness import curve_of, doubt_of, robustness_of
 from mutandis.report.case_sentences import assumptions_of, limits_of
-from mutandis.report.context import rows_of
+from mutandis.report.context import draw_plan, rows_of
 from mutandis.report.formatting import known
-from mutandis.report.pdf import to_pdf
+from mutandis.report.html import to_pdf
 from mutandis.report.redact import redact_case
 from mutandis.report.sentences import describe_headline
 from mutandis.store.audit_file import write_plan
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from mutandis.engine.members import Members
     from mutandis.engine.tally import Pair
     from mutandis.geometry.embedding import Axis
-    from mutandis.pictures.picture import Picture
     from mutandis.report.case_model import Role
 
 __all__ = ["case_document", "save_case"]
@@ -114,7 +113,7 @@ def _document(audit: Audit, whole: Case, cases: Sequence[Case]) -> CaseDocument:
         tau=settings.tau,
         direction=settings.evidence.direction,
         measure=settings.evidence.measure,
-        worldview=audit.remember("drawing", None, lambda: _draw_worldview(audit)),
+        worldview=audit.remember("drawing", None, lambda: draw_plan(audit.plan)),
         labels=_labels(audit.plan),
         settings_text=audit.remember("settings", None, lambda: write_plan(audit.plan)),
         words=audit.plan.words,
@@ -409,22 +408,4 @@ def _support(case: Case) -> tuple[SupportCheck, ...]:
             balance={name: known(value) for name, value in getattr(balance, role).items()},
         )
         for role, reach in zip(roles, (measured.control, measured.test), strict=True)
-    )
-
-
-def _draw_worldview(audit: Audit) -> Picture | None:
-    plan = audit.plan
-    if plan.worldview is None:
-        return None
-    from mutandis.decision.maker import required_columns
-    from mutandis.pictures.worldview import draw_worldview
-
-    needed = () if plan.decision is None else required_columns(plan.decision)
-    return draw_worldview(
-        plan.worldview,
-        protected=[each.attribute for each in plan.protections],
-        outcome=plan.outcome.column,
-        decision_inputs=needed,
-        compared=[each.name for each in plan.attributes],
-        label=plan.labels.column,
     )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.tipping import CurvePoint
     from mutandis.outcomes.measures import AnyMeasure
     from mutandis.outcomes.words import Words
-    from mutandis.pictures.picture import Picture
+    from mutandis.report.chart import Picture
 
 __all__ = [
     "WITHHELD",
@@ -409,7 +409,7 @@ class CaseDocument:
 
         It ends in .html, .json or .pdf (the extra `pdf`).
         """
-        from mutandis.report.pdf import to_pdf
+        from mutandis.report.html import to_pdf
         from mutandis.store.text_files import write_atomically
 
         writers: dict[str, Callable[[], str | bytes]] = {

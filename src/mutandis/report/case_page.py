@@ -11,8 +11,6 @@ from ruamel.yaml import YAML
 from mutandis.data.columns import jsonable
 from mutandis.engine.methods import METHODS
 from mutandis.outcomes.measures import measure_named
-from mutandis.pictures.findings import ForestRow, plot_forest
-from mutandis.pictures.robustness import plot_curve
 from mutandis.report.case_sentences import (
     doubt_lines,
     movement_cells,
@@ -22,6 +20,7 @@ from mutandis.report.case_sentences import (
 )
 from mutandis.report.formatting import MISSING, signed, value
 from mutandis.report.html import CaptionedPicture, render
+from mutandis.report.plots import ForestRow, plot_curve, plot_forest
 from mutandis.verdicts.findings import Verdict
 
 if TYPE_CHECKING:

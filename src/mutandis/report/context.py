@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.decision.maker import required_columns
 from mutandis.engine.methods import CST_MATCHED
 from mutandis.numeric.order import order_of_ids
 from mutandis.report.formatting import count, listed, plural
+from mutandis.report.graph_plot import draw_worldview
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,9 +26,10 @@ if TYPE_CHECKING:
     from mutandis.data.spaces import Stratum
     from mutandis.engine.methods import Method
     from mutandis.outcomes.words import Words
+    from mutandis.report.chart import Picture
     from mutandis.verdicts.findings import Digest, Findings
 
-__all__ = ["ReportContext", "compared", "rows_of"]
+__all__ = ["ReportContext", "compared", "draw_plan", "read_by_decision", "rows_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +213,27 @@ def _protected(protection: Protection, labels: Labels) -> str:
         return f"{labels.column(name)} other than {labels.level(name, protection.reference)}"
     values = [labels.level(name, each) for each in protection.values]
     return f"{labels.column(name)} = {listed(values, last='or')}"
+
+
+def read_by_decision(plan: Plan) -> list[str]:
+    """List the attributes of the worldview that the decision maker is known to read."""
+    if plan.decision is None or plan.worldview is None:
+        return []
+    return [name for name in required_columns(plan.decision) if name in plan.worldview.names]
+
+
+def draw_plan(plan: Plan) -> Picture | None:
+    """Draw the worldview of a plan, and what its decision reads or people are compared on."""
+    if plan.worldview is None:
+        return None
+    return draw_worldview(
+        plan.worldview,
+        protected=[each.attribute for each in plan.protections],
+        outcome=plan.outcome.column,
+        decision_inputs=read_by_decision(plan),
+        compared=[each.name for each in plan.attributes],
+        label=plan.labels.column,
+    )
 
 
 def compared(found: Findings) -> NDArray[np.bool_]:

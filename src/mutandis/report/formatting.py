@@ -9,27 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.data.columns import plain_value, write_number
-from mutandis.outcomes.words import capitalised, listed
+from mutandis.outcomes.words import MISSING, capitalised, listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = [
-    "MISSING",
-    "capitalised",
-    "count",
-    "distance",
-    "group_by_value",
-    "known",
-    "listed",
-    "p_value",
-    "percent",
-    "plural",
-    "signed",
-    "value",
-]
-
-MISSING = "–"
+__all__ = ["FILTERS", "MISSING", "capitalised", "group_by_value", "known", "listed"]
 
 
 def _for_numbers(write: Callable[[Any], str]) -> Callable[[float | str | None], str]:
@@ -47,13 +32,11 @@ def _for_numbers(write: Callable[[Any], str]) -> Callable[[float | str | None], 
 
 @_for_numbers
 def count(number: int) -> str:
-    """Write a whole number."""
     return f"{number:,}"
 
 
 @_for_numbers
 def percent(share: float) -> str:
-    """Write a share as a percentage with one decimal."""
     return f"{share:.1%}"
 
 
@@ -68,7 +51,6 @@ def signed(number: float) -> str:
 
 @_for_numbers
 def p_value(number: float) -> str:
-    """Write a p-value or a q-value."""
     return "<0.001" if number < 0.001 else f"{number:.3f}"
 
 
@@ -100,6 +82,13 @@ def group_by_value(values: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def known(shown: Any) -> Any:
-    """Give a value as Python has it, and None for a number that is missing."""
+    """Convert to a value of Python, and a missing number to None."""
     shown = plain_value(shown)
     return None if isinstance(shown, float) and isnan(shown) else shown
+
+
+# what templates write with
+FILTERS: Mapping[str, Callable[..., str]] = {
+    write.__name__: write
+    for write in (capitalised, count, distance, listed, p_value, percent, plural, signed, value)
+}

@@ -1,54 +1,44 @@
-"""Pages: templates in which everything is escaped, and pictures that can share a page."""
+"""Pages: templates in which everything is escaped, pictures within them, and pages as PDF.
+
+PDF files are made by WeasyPrint (the extra `pdf`).
+"""
 
 from __future__ import annotations
 
-import re
+import logging
+import os
+import warnings
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 from xml.etree import ElementTree as ET
 
 from markupsafe import Markup
 
-from mutandis.errors import printable
-from mutandis.report.formatting import (
-    capitalised,
-    count,
-    distance,
-    listed,
-    p_value,
-    percent,
-    plural,
-    signed,
-    value,
-)
+from mutandis.errors import MutandisError, printable
+from mutandis.report import formatting
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import jinja2
 
-    from mutandis.pictures.picture import Picture
+    from mutandis.report.chart import Picture
 
-__all__ = ["CaptionedPicture", "inline_svg", "render"]
-
-_SANS = "'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
-_FONT = re.compile(r"(font(?:-family)?:\s*(?:[\w.]+(?:px|pt)\s+)?)'[^;]*(?=;|$)")
-_LOCAL = re.compile(r"url\(#([^)]*)\)")
-_IDS = ("aria-labelledby", "aria-describedby")
+__all__ = ["CaptionedPicture", "inline_svg", "pdf_unavailable", "render", "to_pdf"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptionedPicture:
-    """A drawing with its words: what it shows, how to read it, and what a screen reader says.
+    """A drawing with its words."""
 
-    The name is its id in the page and the stem of its file.
-    """
-
-    name: str
+    name: str  # its id in the page, and the stem of its file
     drawing: Picture
     title: str
     caption: str
-    description: str
+    description: str  # for screen readers
 
     @property
     def svg(self) -> Markup:
@@ -59,63 +49,35 @@ class CaptionedPicture:
 
 
 def inline_svg(drawing: str, *, name: str, title: str, description: str) -> Markup:
-    """Prepare a drawing for a page: ids of its own, words for screen readers, nothing to load.
+    """Prepare a drawing of ours for a page: ids that begin with a name, words for screen readers.
 
-    The name is what its ids begin with: unique in the page.
+    Within a page, the parser knows SVG without its namespace.
     """
     root = ET.fromstring(drawing)  # noqa: S314 - our own drawing, not a stranger's
-    for parent in list(root.iter()):
-        for child in list(parent):
-            # `style` would reach out of the drawing to the page; `metadata` names schemas by URL
-            if _local(child.tag) in {"metadata", "style", "title", "desc"}:
-                parent.remove(child)
     for element in root.iter():
-        element.tag = _local(element.tag)
-        element.attrib = {
-            _local(key): _own(_local(key), value, name)
-            for key, value in element.attrib.items()
-            if _local(key) not in {"version", *_IDS}
-        }
-    width, height = (float(part) for part in root.attrib["viewBox"].split()[2:])
-    points = 4 / 3 if root.attrib.get("width", "").endswith("pt") else 1.0
+        element.tag = element.tag.rpartition("}")[2]
+        for child in [each for each in element if each.tag.endswith(("}title", "}desc"))]:
+            element.remove(child)
+    words = {"title": title, "desc": description}
+    width, height = (float(each) for each in root.attrib["viewBox"].split()[2:])
+    pixels = 4 / 3 if root.attrib["width"].endswith("pt") else 1.0
     root.attrib |= {
-        "role": "img",
-        "aria-labelledby": f"{name}-title {name}-desc",
-        "style": "stroke-linejoin:round;stroke-linecap:butt",
-        "width": f"{width * points:.0f}",
-        "height": f"{height * points:.0f}",
+        "aria-labelledby": " ".join(f"{name}-{tag}" for tag in words),
+        "width": f"{width * pixels:.0f}",
+        "height": f"{height * pixels:.0f}",
     }
-    for place, (tag, text) in enumerate((("title", title), ("desc", description))):
-        words = ET.Element(tag, {"id": f"{name}-{tag}"})
-        words.text = printable(text, keep="")
-        root.insert(place, words)
+    for place, (tag, text) in enumerate(words.items()):
+        child = ET.Element(tag, {"id": f"{name}-{tag}"})
+        child.text = printable(text, keep="")
+        root.insert(place, child)
     return Markup(ET.tostring(root, encoding="unicode"))  # noqa: S704 - written by us
-
-
-def _local(name: str) -> str:
-    """Leave out the namespace: within a page, the parser knows that this is SVG."""
-    return name.rpartition("}")[2]
-
-
-def _own(key: str, value: str, name: str) -> str:
-    """Give an attribute whose ids are this drawing's own, and whose font is the page's."""
-    if key == "id":
-        return f"{name}-{value}"
-    if key == "href":
-        return f"#{name}-{value.removeprefix('#')}"
-    if key == "style":
-        value = _FONT.sub(lambda found: f"{found[1]}{_SANS}", value)
-    return _LOCAL.sub(lambda found: f"url(#{name}-{found[1]})", value)
 
 
 @cache
 def _environment(package: str = "mutandis.report") -> jinja2.Environment:
     import jinja2
 
-    from mutandis.report.template_cache import TemplateCache
-
     environment = jinja2.Environment(
-        bytecode_cache=TemplateCache(),
         loader=jinja2.PackageLoader(package, "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
@@ -123,18 +85,17 @@ def _environment(package: str = "mutandis.report") -> jinja2.Environment:
         lstrip_blocks=True,
         finalize=_shown,
     )
-    writers = (capitalised, count, distance, listed, p_value, percent, plural, signed, value)
-    environment.filters |= {write.__name__: write for write in writers}
+    environment.filters |= formatting.FILTERS
     environment.filters["label"] = lambda name, labels: labels.column(name)
     environment.filters["said"] = lambda shown, words: words.value(shown)
-    environment.globals["written"] = value  # for values that may have a label
     environment.filters["average"] = lambda number, words: words.average(number)
     environment.filters["difference"] = lambda number, words: words.difference(number)
+    environment.globals["written"] = formatting.value  # for values that may have a label
     return environment
 
 
 def _shown(value: object) -> object:
-    """Replace, in texts, what would not stay in its place: control and direction characters."""
+    """Replace control and direction characters in texts."""
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
     return printable(value, keep="\n")
@@ -144,3 +105,95 @@ def render(template: str, *, package: str = "mutandis.report", **context: Any) -
     """Fill in a template of a package; what is missing from the context is an error, not a gap."""
     version = metadata.version("mutandis")
     return str(_environment(package).get_template(template).render(version=version, **context))
+
+
+def to_pdf(html: str) -> bytes:
+    """Convert a page to PDF; the same page gives the same bytes, on the same fonts.
+
+    Nothing is fetched, from the network or from the disk: a page that asks for it is refused.
+    """
+    weasyprint = _weasyprint()
+    refused: list[str] = []
+    with _quiet("weasyprint"), _quiet("fontTools"), _fixed_time():
+        page = weasyprint.HTML(string=html, url_fetcher=_refusing(refused))
+        written: Any = page.write_pdf(pdf_identifier=b"mutandis")
+    if refused:
+        raise MutandisError(
+            f"The page asks for something outside itself ({refused[0]}). A page that is to become "
+            "a PDF file holds everything it needs."
+        )
+    return bytes(written)
+
+
+def pdf_unavailable() -> str | None:
+    """Say why no PDF file can be made here, and what to install; None where one can be made."""
+    try:
+        _weasyprint()
+    except MutandisError as error:
+        return str(error)
+    return None
+
+
+def _weasyprint() -> Any:
+    try:
+        with warnings.catch_warnings():
+            # Without HarfBuzz-Subset, WeasyPrint announces that a later version will need it (then
+            # an OSError, below). Until then fontTools does its work, and there is nothing to tell.
+            warnings.filterwarnings("ignore", "HarfBuzz-Subset", DeprecationWarning)
+            import weasyprint
+    except ImportError:
+        raise MutandisError(
+            "PDF files need WeasyPrint, which is not installed. "
+            "Install it with: pip install 'mutandis[pdf]'. The HTML file says the same, and a "
+            "browser prints it."
+        ) from None
+    except OSError:
+        raise MutandisError(
+            "WeasyPrint is installed, but the libraries that it draws text with are not complete. "
+            "Install Pango and HarfBuzz-Subset with the system's packages (on Debian: "
+            "libpango-1.0-0, libpangoft2-1.0-0 and libharfbuzz-subset0)."
+        ) from None
+    return weasyprint
+
+
+def _refusing(refused: list[str]) -> Any:
+    """Make a fetcher that fetches nothing, and notes what kind of address it was asked for."""
+    from weasyprint import urls
+
+    # since version 68 a fetcher is an object with this base; before, any callable
+    base: Any = getattr(urls, "URLFetcher", object)
+
+    class Refusing(base):  # type: ignore[misc]
+        def fetch(self, url: str, headers: object = None) -> NoReturn:  # noqa: ARG002
+            refused.append(f"{url.partition(':')[0]}:")
+            raise ValueError("nothing is fetched")
+
+        __call__ = fetch
+
+    return Refusing()
+
+
+@contextmanager
+def _quiet(name: str) -> Iterator[None]:
+    """Silence a library's remarks on style sheets; its errors still pass."""
+    logger = logging.getLogger(name)
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+@contextmanager
+def _fixed_time() -> Iterator[None]:
+    """Keep the time of day out of embedded fonts, where fontTools would write it."""
+    variable = "SOURCE_DATE_EPOCH"
+    if variable in os.environ:
+        yield
+        return
+    os.environ[variable] = "0"
+    try:
+        yield
+    finally:
+        del os.environ[variable]

@@ -1,4 +1,4 @@
-"""An audit's report: one page of HTML that needs nothing but itself."""
+"""An audit's report: one page of HTML that needs nothing but itself, and its pictures."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 from mutandis.auditing.tipping import rules_of
 from mutandis.data.columns import jsonable
 from mutandis.report import tables
-from mutandis.report.context import ReportContext
-from mutandis.report.formatting import listed, value
-from mutandis.report.html import render
-from mutandis.report.pictures import draw_pictures
+from mutandis.report.context import ReportContext, draw_plan, read_by_decision
+from mutandis.report.formatting import listed, percent, value
+from mutandis.report.html import CaptionedPicture, render
 from mutandis.report.sentences import (
     cautions_of,
     describe_flips,
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.audit import Audit
     from mutandis.scm import Diagnosis
 
-__all__ = ["Report", "make_report"]
+__all__ = ["Report", "captioned_worldview", "make_report"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,22 +48,18 @@ class Report:
         return f'<iframe srcdoc="{escape(self.html)}" width="100%" height="800"></iframe>'
 
 
-def make_report(
-    audit: Audit,
-    *,
-    diagnosis: Diagnosis | None = None,
-) -> Report:
-    """Write the report of an audit.
-
-    The diagnosis of the worldview is
-    made here if it is not given.
-    """
+def make_report(audit: Audit, *, diagnosis: Diagnosis | None = None) -> Report:
+    """Write the report of an audit; the worldview is checked if no diagnosis is given."""
     context, origin = ReportContext(audit=audit), audit.plan.origin
     if diagnosis is None:
         diagnosis = audit.plan.check_worldview()
     if diagnosis is not None:
         diagnosis = diagnosis.with_labels(context.labels)
-    pictures = draw_pictures(context)
+    pictures = {
+        "worldview": captioned_worldview(context),
+        "hidden_cause": _draw_hidden_cause(context),
+        "worldviews": _draw_worldviews(context),
+    }
     html = render(
         "report.html",
         context=context,
@@ -87,11 +82,85 @@ def make_report(
         data=_facts_of_data(context, None if origin is None else origin.source),
         run=_facts_of_run(context),
     )
-    return Report(html=html, plots=pictures.files())
+    drawn = [each for each in pictures.values() if each is not None]
+    return Report(html=html, plots={each.name: each.drawing.svg for each in drawn})
+
+
+def captioned_worldview(context: ReportContext) -> CaptionedPicture | None:
+    """Draw the worldview of a plan, and describe it."""
+    plan, column = context.plan, context.labels.column
+    drawing = draw_plan(plan)
+    if drawing is None or plan.worldview is None:
+        return None
+    used, outcome = read_by_decision(plan), column(plan.outcome.column)
+    arrows = [
+        f"{column(child)} is caused by {listed(map(column, causes))}"
+        for child, causes in plan.worldview.graph.parents.items()
+        if causes
+    ]
+    alike = [each.name for each in plan.attributes]
+    reads = (
+        f"What the decision on {outcome} reads is not known here; broken arrows come from what "
+        "people are compared on."
+    )
+    leads = f"People are compared on {listed(map(column, alike))}, and by {outcome}"
+    if used:
+        reads = f"Dotted arrows show what the decision rule reads to decide {outcome}."
+        leads = f"The decision on {outcome} reads {listed(map(column, used))}"
+    return CaptionedPicture(
+        name="worldview",
+        drawing=drawing,
+        title="The worldview",
+        caption=f"An arrow says that one thing is a cause of another. {reads}",
+        description=f"{'; '.join(arrows) if arrows else 'Nothing causes anything'}. {leads}.",
+    )
+
+
+def _draw_hidden_cause(context: ReportContext) -> CaptionedPicture | None:
+    if not context.plan.settings.uncertainty.tipping or context.plan.worldview is None:
+        return None
+    cause = context.audit.hidden_cause()
+    effects = cause.effects[0][1]
+    if not effects:
+        return None
+    weakest = effects[0]
+    return CaptionedPicture(
+        name="hidden-cause",
+        drawing=cause.plot(),
+        title="How strong a hidden common cause would have to be",
+        caption=f"An unmeasured cause of both {context.grounds} and "
+        f"{context.labels.column(weakest.attribute)}, the attribute whose effect takes least to "
+        "explain away, by what it explains of what is left of each. Lines: how much "
+        "of the effect remains; a verdict falls where less remains than "
+        "its λ*. Diamonds: causes as strong as the observed ones, and two and three times as "
+        "strong.",
+        description=f"A cause that explains {percent(weakest.robustness_value(1))} of both would "
+        "account for all of the effect.",
+    )
+
+
+def _draw_worldviews(context: ReportContext) -> CaptionedPicture | None:
+    compared = context.audit.measure_worldviews()
+    if compared is None:
+        return None
+    stays = compared.count_stays().items()
+    return CaptionedPicture(
+        name="worldviews",
+        drawing=compared.plot_matrix(),
+        title="Verdicts under other worldviews",
+        caption="Complainants by their verdict under each worldview. No count is a probability: "
+        "the worldviews that were thought of are not a sample of anything.",
+        description="; ".join(
+            f"{people:,} {'holds' if people == 1 else 'hold'} under {number} of "
+            f"{len(compared.names)}"
+            for number, people in stays
+        )
+        + ".",
+    )
 
 
 def _describe_decision(context: ReportContext) -> str:
-    """Say who decides, from what is on record about them: no secrets, and no rows."""
+    """Describe who decides, from what is on record about them: no secrets, and no rows."""
     described = context.audit.provenance.settings["decision"]
     if described is None:
         return "none: outcomes on record only"
@@ -108,7 +177,7 @@ def _described(each: Any) -> str:
 
 def _facts_of_data(
     context: ReportContext, source: Mapping[str, Any] | None
-) -> tuple[tuple[str, str], ...]:
+) -> list[tuple[str, str]]:
     """List what identifies the data, with what is known of where it came from."""
     data = context.audit.provenance.data
     given = [(str(name), value(each)) for name, each in (source or {}).items() if each is not None]
@@ -119,21 +188,19 @@ def _facts_of_data(
     ]
     if data["sha256_counterfactuals"]:
         facts.append(("SHA-256 of the counterfactuals", str(data["sha256_counterfactuals"])))
-    return (*given, *facts)
+    return [*given, *facts]
 
 
-def _facts_of_run(context: ReportContext) -> tuple[tuple[str, str], ...]:
-    """List what computed the numbers, and how distances were told apart."""
-    provenance = context.audit.provenance
-    facts = [(name, str(version)) for name, version in provenance.versions.items()]
+def _facts_of_run(context: ReportContext) -> list[tuple[str, str]]:
+    """List what computed the numbers, and how distances were distinguished."""
+    column = context.labels.column
+    facts = [(name, str(each)) for name, each in context.audit.provenance.versions.items()]
     for part, audit in context.parts.items():
-        computed = audit.provenance.computed
-        about = context.by_part(part)
-        rules = computed["distance_rules"]
-        column = context.labels.column
-        facts += [
-            (f"Distances on {column(name)}{about}", str(rule)) for name, rule in rules.items()
-        ]
+        about, computed = context.by_part(part), audit.provenance.computed
         searched = computed["search"]
-        facts += [(f"Search, {name}{about}", str(backend)) for name, backend in searched.items()]
-    return tuple(facts)
+        facts += [
+            (f"Distances on {column(name)}{about}", str(rule))
+            for name, rule in computed["distance_rules"].items()
+        ]
+        facts += [(f"Search, {name}{about}", str(each)) for name, each in searched.items()]
+    return facts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,12 +10,11 @@ import numpy as np
 
 from mutandis.auditing.sentences import answer_own_case
 from mutandis.auditing.tipping import count_grades
-from mutandis.data.columns import plain_value
-from mutandis.engine.methods import METHODS
+from mutandis.data.attribute import AttributeKind
+from mutandis.data.columns import Categories, plain_value
 from mutandis.geometry.samples import rows_at_ranks
-from mutandis.pictures.findings import Differences
 from mutandis.report.context import compared
-from mutandis.report.formatting import count
+from mutandis.report.formatting import count, percent, value
 from mutandis.verdicts.findings import Verdict
 
 if TYPE_CHECKING:
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from mutandis.data.attribute import Attribute
+    from mutandis.data.columns import Column
+    from mutandis.data.labels import Labels
     from mutandis.report.context import ReportContext
 
 __all__ = [
@@ -29,7 +32,7 @@ __all__ = [
     "count_fragile",
     "count_verdict_grades",
     "count_verdicts",
-    "differences_of",
+    "describe_attributes",
     "list_people",
     "rates_by_status",
     "shown_ks",
@@ -40,6 +43,8 @@ __all__ = [
 _MOST_KS = 12
 # more people than these belong in a table that can be searched
 _MOST_PEOPLE = 50
+# of an attribute; more are counted together
+_MOST_LEVELS = 4
 
 
 def shown_ks(context: ReportContext) -> tuple[int, ...]:
@@ -62,17 +67,6 @@ def count_verdicts(context: ReportContext) -> dict[str, dict[Verdict, int]]:
     return counts
 
 
-def differences_of(context: ReportContext, method: str) -> Differences | None:
-    """Give Δp of those who could be compared at the headline's k; None where there are none."""
-    found = context.digest(method)
-    there = ~found.insufficient
-    if not there.any():
-        return None
-    return Differences(
-        title=METHODS[method].title, delta_p=found.delta_p[there], evidence=found.evidence[there]
-    )
-
-
 def rates_by_status(context: ReportContext) -> list[tuple[str, int, list[float | str]]]:
     """Give the share of refusals by status: on record, and in each counterfactual world.
 
@@ -90,6 +84,45 @@ def rates_by_status(context: ReportContext) -> list[tuple[str, int, list[float |
         )
         for name, rows in _statuses(context)
     ]
+
+
+def describe_attributes(context: ReportContext) -> list[tuple[str, str, str, str]]:
+    """Describe each attribute of complainants, of their counterfactuals, and of the others."""
+    rows = []
+    for part, audit in context.parts.items():
+        study, world = audit.study, audit.world
+        drawn = world.draws or ([] if world.point is None else [world.point])
+        for attribute in context.plan.attributes:
+            name = attribute.name
+            column = study.population.columns[name]
+            cells = [[column.take(study.people)], [], [column.take(study.reference)]]
+            if world.point is not None and name in world.point.changed:
+                cells[1] = [each.part(name, study.people) for each in drawn]
+            written = [_describe_columns(attribute, each, context.labels) for each in cells]
+            called = f"{context.labels.column(name)}{context.by_part(part)}"
+            rows.append((called, written[0], written[1] or "as on record", written[2]))
+    return rows
+
+
+def _describe_columns(attribute: Attribute, columns: Sequence[Column], labels: Labels) -> str:
+    """Write the mean of numbers, or the shares of the commonest levels."""
+    if attribute.kind is AttributeKind.CONTINUOUS:
+        numbers = [each.data for each in columns]
+        return f"mean {value(float(np.nanmean(np.concatenate(numbers))))}" if numbers else ""
+    counts: Counter[Any] = Counter()
+    for each in columns:
+        levels = each.levels if isinstance(each, Categories) else None
+        places, number = np.unique(each.data[~each.missing()], return_counts=True)
+        named = places.tolist() if levels is None else [levels[place] for place in places]
+        counts.update(dict(zip(named, number.tolist(), strict=True)))
+    total = counts.total()
+    commonest = sorted(counts.items(), key=lambda each: (-each[1], str(each[0])))
+    shown = [
+        f"{labels.level(attribute.name, level)} {percent(number / total)}"
+        for level, number in commonest[:_MOST_LEVELS]
+    ]
+    rest = sum(number for _, number in commonest[_MOST_LEVELS:])
+    return ", ".join([*shown, f"others {percent(rest / total)}"] if rest else shown)
 
 
 def _statuses(context: ReportContext) -> Iterator[tuple[str, NDArray[np.intp]]]:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from mutandis.data.attribute import AttributeDeclaration
     from mutandis.data.columns import Columns
-    from mutandis.pictures.picture import Picture
+    from mutandis.report.chart import Picture
     from mutandis.scm.counterfactual import Draws
     from mutandis.scm.diagnosis import Diagnosis
     from mutandis.scm.family import FittedHiddenCause, HiddenCause
@@ -258,7 +258,7 @@ class Worldview(Declaration):
         >>> Worldview({"Salary": Linear("Gender")}).draw(protected="Gender")
         Picture('Worldview')
         """
-        from mutandis.pictures.worldview import draw_worldview
+        from mutandis.report.graph_plot import draw_worldview
 
         return draw_worldview(
             self, protected=protected, outcome=outcome, decision_inputs=decision_inputs

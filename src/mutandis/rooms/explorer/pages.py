@@ -16,7 +16,7 @@ from mutandis.report.case_sentences import (
 )
 from mutandis.report.context import ReportContext
 from mutandis.report.html import render
-from mutandis.report.pictures import captioned_worldview
+from mutandis.report.report import captioned_worldview
 from mutandis.rooms.explorer.jobs import Job
 from mutandis.rooms.explorer.people import ATTRIBUTE, PAGE_SIZES, VERDICTS, Selection
 from mutandis.rooms.explorer.person import MOST_EFFECT, Person, draw_dots, read_part
@@ -287,7 +287,7 @@ class Explorer:
 
     def case_file(self, asked: Asked) -> Page:
         """Give the case file of one complainant, at the settings of the audit."""
-        from mutandis.report.pdf import to_pdf
+        from mutandis.report.html import to_pdf
 
         kind = asked.single.get("format", "html")
         redact = asked.single.get("redact") == "yes"

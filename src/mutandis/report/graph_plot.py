@@ -1,16 +1,25 @@
-"""A worldview as a picture: causes and effects in layers, with the kinds of both explained."""
+"""Drawing of a worldview: causes and effects in layers, with a legend of both."""
 
 from __future__ import annotations
 
 import zlib
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mutandis.errors import PlanError
-from mutandis.pictures.picture import Picture
-from mutandis.pictures.svg import element, number, printable, shortened, text_width
+from mutandis.report.chart import (
+    BASELINE,
+    INK,
+    Picture,
+    element,
+    number,
+    printable,
+    sheet,
+    shortened,
+    text_width,
+)
 from mutandis.scm.graph import Graph
 
 if TYPE_CHECKING:
@@ -19,60 +28,51 @@ if TYPE_CHECKING:
     from mutandis.scm import Worldview
 
 _FONT, _SMALL = 14.0, 12.0
-_HEIGHT, _PADDING, _LOCK = 38.0, 16.0, 17.0
+_HEIGHT, _PADDING = 38.0, 16.0
 _NARROWEST, _WIDEST_NAME = 64.0, 190.0
 _MARGIN, _HEAD = 24.0, 9.0
-_PAGE = 1000.0  # a picture that would be wider runs downwards instead
-_LEGEND_WIDTH, _SAMPLE = 580.0, (30.0, 17.0)
+_PAGE = 1000.0  # a drawing that would be wider runs downwards instead
+_LEGEND_WIDTH, _SAMPLE, _SAMPLE_HEIGHT = 580.0, 30.0, 17.0
 _NODE_GAP, _LANE_GAP, _LAYER_GAP, _PORT_GAP = 24.0, 17.0, 60.0, 11.0
 _SWEEPS, _ROUNDS = 12, 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Look:
-    """How a kind of node looks; kinds differ in shape too, for print in grey."""
+class _Look(NamedTuple):
+    """Look of a kind of node; kinds differ in shape too, for print in grey."""
 
     label: str
     fill: str
     stroke: str
-    text: str = "#222222"
+    text: str = INK
     corner: float = 0.2  # its radius, as a share of the height
-    width: float = 1.4
     double: bool = False
-    border: Mapping[str, str] = field(default_factory=dict)
-    font: Mapping[str, str] = field(default_factory=dict)
+    border: Mapping[str, Any] = {"stroke_width": 1.4}
+    font: Mapping[str, str] = {}
 
 
 _BOLD, _DASHED = {"font_weight": "bold"}, {"stroke_dasharray": "5 4"}
 _NODES = {
     "protected": _Look(
-        label="protected attribute",
-        fill="#fdf0e6",
-        stroke="#b8500f",
-        text="#7a340a",
-        double=True,
-        font=_BOLD,
+        "protected attribute", "#fdf0e6", "#b8500f", "#7a340a", double=True, font=_BOLD
     ),
-    "attribute": _Look(label="attribute", fill="#f6f5f2", stroke="#55524a"),
+    "attribute": _Look("attribute", "#f6f5f2", "#55524a"),
     "resolving": _Look(
-        label="resolving: kept as it is",
-        fill="#e6f1e8",
-        stroke="#2f6b3a",
-        text="#1d4a26",
+        "resolving: kept as it is",
+        "#e6f1e8",
+        "#2f6b3a",
+        "#1d4a26",
         corner=0.0,
-        width=2.0,
+        border={"stroke_width": 2.0},
     ),
     "latent": _Look(
-        label="hidden common cause",
-        fill="#ffffff",
-        stroke="#55524a",
+        "hidden common cause",
+        "#ffffff",
+        "#55524a",
         corner=0.5,
         border=_DASHED,
         font={"font_style": "italic"},
     ),
-    "outcome": _Look(
-        label="decision", fill="#1f4a80", stroke="#1f4a80", text="#ffffff", corner=0.08, font=_BOLD
-    ),
+    "outcome": _Look("decision", "#1f4a80", "#1f4a80", "#ffffff", corner=0.08, font=_BOLD),
 }
 _ARROWS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "cause": ("is a cause of", {"stroke": "#55524a"}),
@@ -88,21 +88,21 @@ _ARROWS: Mapping[str, tuple[str, Mapping[str, str]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Node:
     name: str
     kind: str
-    locked: bool = False  # interventions leave it as it is
 
     @property
     def label(self) -> str:
         return shortened(printable(self.name), width=_WIDEST_NAME, size=_FONT)
 
-    @property
-    def width(self) -> float:
+    def extent(self, *, downwards: bool) -> tuple[float, float]:
+        """Length along the arrows, and breadth across them."""
         bold = 1.08 if _NODES[self.kind].font is _BOLD else 1.0
-        needed = text_width(self.label, _FONT) * bold + 2 * _PADDING + _LOCK * self.locked
-        return max(float(round(needed)), _NARROWEST)
+        needed = text_width(self.label, _FONT) * bold + 2 * _PADDING
+        width = max(float(round(needed)), _NARROWEST)
+        return (_HEIGHT, width) if downwards else (width, _HEIGHT)
 
 
 class _Vertex(NamedTuple):
@@ -144,7 +144,7 @@ def draw_worldview(
     if outcome is not None:
         parents[outcome] = tuple(dict.fromkeys((*parents.get(outcome, ()), *read)))
     graph = Graph.from_parents(parents)  # refuses cycles
-    nodes = [_Node(name=latent.name, kind="latent") for latent in worldview.latents]
+    nodes = [_Node(latent.name, "latent") for latent in worldview.latents]
     place = {name: len(nodes) + index for index, name in enumerate(graph.names)}
     arrows: _Arrows = {
         (place[cause], place[child]): read.get(cause, "cause") if child == outcome else "cause"
@@ -154,11 +154,9 @@ def draw_worldview(
     for index, latent in enumerate(worldview.latents):
         arrows |= {(index, place[child]): "hidden" for child in latent.equations}
     for name in graph.names:
-        locked = name in worldview.resolving
-        kind = "resolving" if locked else "attribute"
+        kind = "resolving" if name in worldview.resolving else "attribute"
         kind = "protected" if name in marked else kind
-        kind = "outcome" if name == outcome else kind
-        nodes.append(_Node(name=label(name), kind=kind, locked=locked))
+        nodes.append(_Node(label(name), "outcome" if name == outcome else kind))
     last = None if outcome is None else place[outcome]
     layers = _layers(len(nodes), arrows, hidden=len(worldview.latents), last=last)
     return Picture(_render(nodes, arrows, layers), "Worldview")
@@ -172,8 +170,7 @@ def _layers(nodes: int, arrows: _Arrows, *, hidden: int, last: int | None) -> li
     for latent in range(hidden):  # right before their effects
         layers[latent] = min(layers[effect] for cause, effect in arrows if cause == latent) - 1
     if last is not None and all(cause != last for cause, _ in arrows):
-        layers[last] = max((layer for node, layer in enumerate(layers) if node != last), default=-1)
-        layers[last] += 1
+        layers[last] = max((layers[node] for node in range(nodes) if node != last), default=-1) + 1
     return layers
 
 
@@ -193,12 +190,11 @@ class _Layout:
     @property
     def paper(self) -> tuple[float, float]:
         """Width and height."""
-        forward, across = self.size
-        return (across, forward) if self.downwards else (forward, across)
+        return self.size[::-1] if self.downwards else self.size
 
     def box(self, node: int) -> tuple[float, float, float, float]:
         """Return the left, top, width and height of a node."""
-        length, breadth = _extent(self.nodes[node], downwards=self.downwards)
+        length, breadth = self.nodes[node].extent(downwards=self.downwards)
         start, end = self.layers[self.own[node].layer]
         forward = _MARGIN + (start + end - length) / 2
         across = _MARGIN + self.middles[self.own[node]] - breadth / 2
@@ -213,32 +209,21 @@ class _Layout:
     def arrow(self, ends: tuple[int, int]) -> tuple[str, str]:
         """Return the line of an arrow, straight past layers and curved between, and its head."""
         route = self.routes[ends]
-        lengths = [_extent(self.nodes[node], downwards=self.downwards)[0] for node in ends]
+        lengths = [self.nodes[node].extent(downwards=self.downwards)[0] for node in ends]
         first, final = self.layers[route[0].layer], self.layers[route[-1].layer]
         leave, tip = (sum(first) + lengths[0]) / 2, (sum(final) - lengths[1]) / 2
         at, entry = self.ports[route[0], route[1]], self.ports[route[-1], route[-2]]
-        written = [f"M{self.point(leave, at)}"]
-        end = first[1]
-        if end - leave >= 0.1:
-            written.append(f"L{self.point(end, at)}")
+        written, end = [f"M{self.point(leave, at)}", f"L{self.point(first[1], at)}"], first[1]
         for vertex in route[1:]:
-            start, there = self.layers[vertex.layer][0], self.middles[vertex]
-            if vertex is route[-1]:
-                start, there = start - _HEAD, entry
+            is_last = vertex is route[-1]
+            start = self.layers[vertex.layer][0] - _HEAD * is_last
+            there = entry if is_last else self.middles[vertex]
             half = (end + start) / 2
-            bends = f"C{self.point(half, at)} {self.point(half, there)} {self.point(start, there)}"
-            written.append(bends if abs(there - at) >= 0.1 else f"L{self.point(start, there)}")
-            end, at = self.layers[vertex.layer][1], there
-            if vertex is not route[-1]:
-                written.append(f"L{self.point(end, at)}")
-        if tip - _HEAD - start >= 0.1:
-            written.append(f"L{self.point(tip - _HEAD, at)}")
+            bend = f"{self.point(half, at)} {self.point(half, there)} {self.point(start, there)}"
+            end, at = tip - _HEAD if is_last else self.layers[vertex.layer][1], there
+            written += [f"C{bend}", f"L{self.point(end, at)}"]
         corners = [(tip - _HEAD, at - 4.2), (tip, at), (tip - _HEAD, at + 4.2)]
         return " ".join(written), "M" + " L".join(self.point(*each) for each in corners) + " Z"
-
-
-def _extent(node: _Node, *, downwards: bool) -> tuple[float, float]:
-    return (_HEIGHT, node.width) if downwards else (node.width, _HEIGHT)
 
 
 def _lay_out(
@@ -258,17 +243,16 @@ def _lay_out(
         )
         for (cause, effect), kind in arrows.items()
     }
-    pieces = dict.fromkeys(piece for route in routes.values() for piece in pairwise(route))
     before, after = defaultdict(list), defaultdict(list)
-    for one, two in pieces:
+    for one, two in dict.fromkeys(piece for route in routes.values() for piece in pairwise(route)):
         after[one].append(two)
         before[two].append(one)
-    rows: list[list[_Vertex]] = [[] for _ in range(max(layers, default=-1) + 1)]
     every = {*own, *(vertex for route in routes.values() for vertex in route)}
+    rows: list[list[_Vertex]] = [[] for _ in range(max(layers, default=-1) + 1)]
     for vertex in sorted(every, key=lambda each: (each.node, each)):
         rows[vertex.layer].append(vertex)
     rows = _ordered(rows, before, after)
-    sizes = [_extent(node, downwards=downwards) for node in nodes]
+    sizes = [node.extent(downwards=downwards) for node in nodes]
     breadth = {v: 0.0 if v.strand else sizes[v.node][1] for v in every}
     middles = _places_across(rows, breadth, before, after)
     spans, at = [], 0.0
@@ -295,8 +279,8 @@ def _ordered(rows: list[list[_Vertex]], before: _Near, after: _Near) -> list[lis
     best, fewest = [list(row) for row in rows], _crossings(rows, after)
     for sweep in range(_SWEEPS):
         forth = sweep % 2 == 0
+        around = before if forth else after
         for row in rows if forth else rows[::-1]:
-            around = before if forth else after
             places = {vertex: place for each in rows for place, vertex in enumerate(each)}
             means = {
                 v: sum(places[other] for other in around[v]) / len(around[v])
@@ -383,34 +367,24 @@ def _render(nodes: Sequence[_Node], arrows: _Arrows, layers: Sequence[int]) -> s
     width, height = layout.paper
     room = max(width, _LEGEND_WIDTH)
     legend, below = _legend(nodes, arrows, top=2 * _MARGIN + height, width=room)
-    total = room + 2 * _MARGIN, height + below + 3 * _MARGIN
     about = _described(nodes, arrows)
     # several drawings may share a page: their ids must not
     own = f"worldview-{zlib.crc32(about.encode()):08x}"
+    shift = f"translate({number((room - width) / 2)},0)"
     parts = [
         element("title", text="Worldview", id=f"{own}-title"),
         element("desc", text=about, id=f"{own}-desc"),
-        element("rect", width=total[0], height=total[1], fill="#ffffff"),
-        element(
-            "g",
-            [*_draw_arrows(layout, arrows), *_draw_nodes(layout)],
-            transform=f"translate({number((room - width) / 2)},0)",
-        ),
+        element("g", [*_draw_arrows(layout, arrows), *_draw_nodes(layout)], transform=shift),
         element("g", legend, class_="legend", font_size=_SMALL, fill="#333333"),
     ]
-    drawn = element(
-        "svg",
-        [f"\n{part}" for part in parts],
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {number(total[0])} {number(total[1])}",
-        width=total[0],
-        height=total[1],
-        role="img",
+    return sheet(
+        parts,
+        width=room + 2 * _MARGIN,
+        height=height + below + 3 * _MARGIN,
+        unit="",
         aria_labelledby=f"{own}-title {own}-desc",
-        font_family="Helvetica, Arial, sans-serif",
         font_size=_FONT,
     )
-    return f"{drawn}\n"
 
 
 def _described(nodes: Sequence[_Node], arrows: _Arrows) -> str:
@@ -430,61 +404,44 @@ def _described(nodes: Sequence[_Node], arrows: _Arrows) -> str:
 
 def _draw_arrows(layout: _Layout, arrows: _Arrows) -> Iterator[str]:
     for ends, kind in arrows.items():
-        line, head = layout.arrow(ends)
-        look = _ARROWS[kind][1]
         names = [printable(layout.nodes[node].name) for node in ends]
-        children = [
-            element("title", text=" → ".join(names)),
-            element("path", d=line, fill="none", stroke_width=1.5, **look),
-            element("path", d=head, fill=look["stroke"]),
-        ]
+        children = [element("title", text=" → ".join(names)), *_arrow(kind, *layout.arrow(ends))]
         yield "\n" + element("g", children, class_=f"arrow {kind}")
+
+
+def _arrow(kind: str, line: str, head: str) -> Iterator[str]:
+    look = _ARROWS[kind][1]
+    yield element("path", d=line, fill="none", stroke_width=1.5, **look)
+    yield element("path", d=head, fill=look["stroke"])
 
 
 def _draw_nodes(layout: _Layout) -> Iterator[str]:
     for place, node in enumerate(layout.nodes):
         left, top, width, height = layout.box(place)
-        look, across = _NODES[node.kind], left + width / 2
-        children = [element("title", text=printable(node.name))]
-        children += _shape(look, (left, top, width, height), inset=4.0)
-        if node.locked:
-            children.append(_lock(left + _PADDING - 3.0, top + height / 2, look.text))
-            across += _LOCK / 2
-        at: dict[str, Any] = {"x": across, "y": top + height / 2 + 0.35 * _FONT}
-        children.append(
-            element(
-                "text", text=node.label, text_anchor="middle", fill=look.text, **at, **look.font
-            )
+        look = _NODES[node.kind]
+        at: dict[str, Any] = {"x": left + width / 2, "y": top + height / 2 + BASELINE * _FONT}
+        name = element(
+            "text", text=node.label, text_anchor="middle", fill=look.text, **at, **look.font
         )
+        shape = _shape(look, (left, top, width, height))
+        children = [element("title", text=printable(node.name)), *shape, name]
         yield "\n" + element("g", children, class_=f"node {node.kind}")
 
 
-def _shape(look: _Look, box: tuple[float, float, float, float], *, inset: float) -> Iterator[str]:
+def _shape(look: _Look, box: tuple[float, float, float, float]) -> Iterator[str]:
     left, top, width, height = box
-    radius = look.corner * height
-    style: dict[str, Any] = {"stroke": look.stroke, "stroke_width": look.width}
-    outer: dict[str, Any] = {"x": left, "y": top, "width": width, "height": height, "rx": radius}
-    yield element("rect", fill=look.fill, **outer, **style, **look.border)
-    if look.double:
-        inner: dict[str, Any] = {
-            "x": left + inset,
-            "y": top + inset,
-            "rx": max(radius - inset, 1.0),
-        }
-        inner |= {"width": width - 2 * inset, "height": height - 2 * inset}
-        yield element("rect", fill="none", **inner, **style)
-
-
-def _lock(left: float, middle: float, colour: str, *, scale: float = 1.0) -> str:
-    """Draw a small padlock: what an intervention leaves as it is."""
-    shackle: dict[str, Any] = {"fill": "none", "stroke": colour, "stroke_width": 1.6}
-    body = element("rect", x=0.0, y=-1.0, width=11.0, height=8.0, rx=1.5, fill=colour)
-    return element(
-        "g",
-        [body, element("path", d="M2.5,-1 V-3.5 a3,3 0 0 1 6,0 V-1", **shackle)],
-        class_="lock",
-        transform=f"translate({number(left)},{number(middle)}) scale({scale:g})",
-    )
+    for inset in (0.0, 3.5) if look.double else (0.0,):
+        yield element(
+            "rect",
+            fill="none" if inset else look.fill,
+            x=left + inset,
+            y=top + inset,
+            width=width - 2 * inset,
+            height=height - 2 * inset,
+            rx=max(look.corner * height - inset, 0.0),
+            stroke=look.stroke,
+            **look.border,
+        )
 
 
 def _legend(
@@ -499,28 +456,17 @@ def _legend(
     for kind, label in labels.items():
         if kind not in kinds:
             continue
-        needed = _SAMPLE[0] + 8.0 + text_width(label, _SMALL)
+        needed = _SAMPLE + 8.0 + text_width(label, _SMALL)
         if x and x + needed > width:
             x, y = 0.0, y + 26.0
-        left, middle = _MARGIN + x, top + y + _SAMPLE[1] / 2
-        at: dict[str, Any] = {"x": left + _SAMPLE[0] + 8.0, "y": middle + 0.35 * _SMALL}
-        drawn.append(
-            "\n" + "".join(_sample(kind, left, middle)) + element("text", text=label, **at)
-        )
+        left, middle = _MARGIN + x, top + y + _SAMPLE_HEIGHT / 2
+        if kind in _NODES:
+            sample = _shape(_NODES[kind], (left, top + y, _SAMPLE, _SAMPLE_HEIGHT))
+        else:
+            line = f"M{number(left)},{number(middle)} h{number(_SAMPLE - _HEAD)}"
+            head = f"M{number(left + _SAMPLE)},{number(middle)} l-9,-4.2 v8.4 Z"
+            sample = _arrow(kind, line, head)
+        at: dict[str, Any] = {"x": left + _SAMPLE + 8.0, "y": middle + BASELINE * _SMALL}
+        drawn.append("\n" + "".join(sample) + element("text", text=label, **at))
         x += needed + 22.0
-    return drawn, y + _SAMPLE[1] if kinds else 0.0
-
-
-def _sample(kind: str, left: float, middle: float) -> Iterator[str]:
-    width, height = _SAMPLE
-    if kind in _NODES:
-        look = _NODES[kind]
-        yield from _shape(look, (left, middle - height / 2, width, height), inset=3.0)
-        if kind == "resolving":
-            yield _lock(left + width / 2 - 4.4, middle - 1.0, look.text, scale=0.8)
-    else:
-        style = _ARROWS[kind][1]
-        line = f"M{number(left)},{number(middle)} h{number(width - _HEAD)}"
-        head = f"M{number(left + width)},{number(middle)} l-9,-4.2 v8.4 Z"
-        yield element("path", d=line, fill="none", stroke_width=1.5, **style)
-        yield element("path", d=head, fill=style["stroke"])
+    return drawn, y + _SAMPLE_HEIGHT if kinds else 0.0

@@ -1,11 +1,19 @@
-"""SVG as text: escaping, numbers, and the widths of names."""
+"""SVG as text: escaping, numbers, the widths of names, and pictures as files."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mutandis.pictures.svg import element, number, printable, shortened, text_width
+import mutandis as mm
+from mutandis.errors import PlanError
+from mutandis.report.chart import Picture, element, number, printable, shortened, text_width
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_names_are_measured_rather_too_wide() -> None:
@@ -34,3 +42,22 @@ def test_svg_is_written_escaped_and_with_short_numbers() -> None:
     assert written == '<text x="3" text-anchor="middle" class="name">a &lt; b</text>'
     assert [number(each) for each in (12.0, 12.34, -0.01)] == ["12", "12.3", "0"]
     assert (printable("a\x00b"), printable("")) == ("a�b", '""')
+
+
+def test_a_notebook_shows_the_svg_text_and_the_repr_is_short() -> None:
+    worldview = mm.Worldview({"salary": mm.Linear("gender")})
+    picture = worldview.draw()
+    assert picture._repr_svg_() == str(picture) == picture.svg
+    assert repr(picture) == "Picture('Worldview')"
+    assert picture == worldview.draw() != worldview.draw(protected="gender")
+
+
+def test_a_picture_is_saved_as_svg_alone(tmp_path: Path) -> None:
+    picture = Picture("<svg>−</svg>", "A title")
+    picture.save(tmp_path / "picture.svg")
+    assert (tmp_path / "picture.svg").read_text(encoding="utf-8") == picture.svg
+    with pytest.raises(PlanError, match=r"is written as \.svg, not as '\.png'"):
+        picture.save(tmp_path / "picture.png")
+    with pytest.raises(PlanError, match=r"not as 'a file without an ending'"):
+        picture.save(tmp_path / "picture")
+    assert [each.name for each in tmp_path.iterdir()] == ["picture.svg"]

@@ -1,1 +1,0 @@
-"""Pictures: plots of findings and drawings of worldviews."""
