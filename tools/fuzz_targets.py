@@ -26,8 +26,7 @@ from mutandis.errors import MutandisError
 from mutandis.outcomes.binary import BinaryKind
 from mutandis.outcomes.outcome import Outcome
 from mutandis.report.report import Report
-from mutandis.rooms.endpoint import HttpMaker, RetryPolicy
-from mutandis.rooms.endpoint.rows import read_reply
+from mutandis.rooms.endpoint import HttpMaker, read_reply
 from mutandis.store import results_folder
 from mutandis.store.sources import column_names, read_source
 from mutandis.store.table_files import hash_file
@@ -155,7 +154,7 @@ protected: {attribute: sex, value: f, reference: m}
 attributes: {age: nominal}
 decision:
   http:
-    {url: "http://127.0.0.1:9/x", batch: 5, envelope: rows, headers: {A: b}, timeout: 1, retries: 0}
+    {url: "http://127.0.0.1:9/x", batch: 5, envelope: rows, timeout: 1, retries: 0}
   threshold: 0.5
   favourable: above
 ks: [2]
@@ -290,12 +289,11 @@ def _http(_: Path) -> tuple[Sequence[bytes], Run]:
                     pass
 
     threading.Thread(target=serve, daemon=True).start()
-    policy = RetryPolicy(timeout=1, deadline=2, retries=0, backoff=0.001)
     url = f"http://127.0.0.1:{listening.getsockname()[1]}/x"
 
     def run(content: bytes) -> None:
         answer[0] = content
-        maker = HttpMaker(url=url, columns=["age"], retry_policy=policy)
+        maker = HttpMaker(url=url, columns=["age"], timeout=1, deadline=2, retries=0)
         decide(maker, {"age": [1, 2, 3]}, _OUTCOME)
 
     chunked = (

@@ -455,7 +455,7 @@ def address() -> Iterator[str]:
 @pytest.mark.parametrize("how", ["slow", "error", "garbage", "short", "null", "absent"])
 def test_an_endpoint_that_misbehaves(workplace: Workplace, address: str, how: str) -> None:
     url = f"{address}/{how}" if how != "absent" else "http://127.0.0.1:1/"
-    settings = f"{{url: '{url}', timeout: 0.3, retries: 1, backoff: 0.01}}"
+    settings = f"{{url: '{url}', timeout: 0.3, retries: 1}}"
     config("", f"decision: {{http: {settings}}}\n")(workplace.folder)
     workplace.refused(*AUDIT.split(), code=3)
 

@@ -28,7 +28,7 @@ from mutandis.decision.maker import read_scores
 from mutandis.errors import DecisionError, OutputError
 from mutandis.report.report import Report
 from mutandis.rooms.database import DatabaseQuery
-from mutandis.rooms.endpoint import HttpMaker, RetryPolicy
+from mutandis.rooms.endpoint import HttpMaker
 from mutandis.store.results_folder import write_record
 from mutandis.store.table_files import TableFiles
 
@@ -430,7 +430,7 @@ def test_an_address_is_not_shown(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     url = f"http://127.0.0.1:{port}/secret/path?tenant=secret"
-    maker = HttpMaker(url=url, columns=("a",), retry_policy=RetryPolicy(retries=0))
+    maker = HttpMaker(url=url, columns=("a",), retries=0)
     with pytest.raises(DecisionError) as caught:
         maker.decide(pd.DataFrame({"a": [1, 2]}))
     assert f"http://127.0.0.1:{port}" in str(caught.value)

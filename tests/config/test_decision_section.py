@@ -104,13 +104,11 @@ http:
   url: https://bank.example/credit
   batch: 50
   envelope: instances
-  headers: {X-Client: audit}
   token_variable: BANK_TOKEN
   token_header: X-Api-Key
   timeout: 2.5
   deadline: 60
   retries: 0
-  backoff: 0.25
   log: queries.jsonl
 columns: [salary]
 threshold: 0.3
@@ -123,11 +121,8 @@ favourable: below
     assert isinstance(asked, HttpMaker)
     assert asked.scores
     assert (asked.batch, asked.envelope, asked.columns) == (50, "instances", ("salary",))
-    assert asked.headers == {"X-Client": "audit"}
     assert (asked.token_variable, asked.token_header) == ("BANK_TOKEN", "X-Api-Key")
-    policy = asked.retry_policy
-    assert (policy.timeout, policy.deadline) == (2.5, 60)
-    assert (policy.retries, policy.backoff) == (0, 0.25)
+    assert (asked.timeout, asked.deadline, asked.retries) == (2.5, 60, 0)
     assert asked.log == tmp_path / "queries.jsonl"
     assert describe_maker(maker)["kind"] == "http"
 

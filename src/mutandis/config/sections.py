@@ -238,13 +238,11 @@ class _Address(FileSection):
     url: Name
     batch: Whole = 500
     envelope: Name | None = None
-    headers: dict[str, Name] = Field(default_factory=dict)
     token_variable: Name | None = None
     token_header: Name = "Authorization"  # noqa: S105 - a name, not a secret
     timeout: _Seconds = 60.0
     deadline: _Seconds = 3600.0
     retries: Whole = 5
-    backoff: _Seconds = 0.5
     log: Name | None = None
 
 

@@ -23,15 +23,8 @@ if TYPE_CHECKING:
 
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_HEADER_VALUE = re.compile(r"[\x20-\x7e\xa0-\xff]*")
-_SECRETS = {
-    "authorization",
-    "proxy-authorization",
-    "cookie",
-    "x-api-key",
-    "api-key",
-    "x-auth-token",
-}
+
+
 _SECRET_PARAMETER = re.compile(
     r"code|.*(key|token|secret|password|passwd|pwd|credentials?|signature|sig|auth)", re.IGNORECASE
 )
@@ -104,25 +97,6 @@ class Address:
         return self.scheme == "http" and self.host not in _LOCAL
 
 
-def check_headers(headers: Mapping[str, str]) -> None:
-    """Refuse headers that are malformed, set by this program, or secret."""
-    for name, value in headers.items():
-        if not isinstance(name, str) or not isinstance(value, str):
-            raise DecisionError("Names and values of headers must be text. Put them in quotes.")
-        if name.lower() in _SECRETS:
-            raise DecisionError(
-                f"The header {name!r} is a secret, which does not belong in settings. Put it "
-                "into an environment variable and name the variable (token_variable, and "
-                "token_header if it is not Authorization)."
-            )
-        if name.lower() in _OURS:
-            raise DecisionError(f"The header {name!r} is set by mutandis. Leave it out.")
-        if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
-            raise DecisionError(
-                f"The header {name!r} has a name or a value that HTTP does not allow. Use letters, "
-                "digits and hyphens in names, and no line breaks in values."
-            )
-
 
 def check_token(variable: str, header: str) -> None:
     """Refuse a name that no environment variable, or no header with a token, can have."""
@@ -163,6 +137,7 @@ class Reply:
     body: bytes
     retry_after: str
     location: str
+    phrase: str  # of the standard: the server's own words may be anything
 
     @property
     def retry(self) -> bool:
@@ -244,6 +219,7 @@ class Transport:
             response.close()
         return Reply(
             status=response.status_code,
+            phrase=httpx.codes.get_reason_phrase(response.status_code) or "an unknown status",
             body=bytes(content),
             retry_after=response.headers.get("Retry-After", ""),
             location=response.headers.get("Location", ""),
@@ -295,8 +271,9 @@ def _explain(error: Exception, cause: BaseException | None) -> TransportError:
     for kind, reason, retry in kinds:
         if isinstance(error, kind) or isinstance(cause, kind):
             return TransportError(reason, retry=retry)
-    if isinstance(error, httpx.RemoteProtocolError) and cause is not None:
+    if not isinstance(error, httpx.RemoteProtocolError):
+        return TransportError("no connection", retry=True)
+    if cause is not None:
         return TransportError("something that is not HTTP", retry=False)
     # a connection that was closed before its answer leaves the parser without complaint
-    broken = isinstance(error, httpx.RemoteProtocolError)
-    return TransportError("a broken connection" if broken else "no connection", retry=True)
+    return TransportError("a broken connection", retry=True)
