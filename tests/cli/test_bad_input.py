@@ -322,13 +322,9 @@ MATRIX = {
     "init of a database without a query": case(
         nothing, "query", command="init postgresql://host/db --out x.yaml"
     ),
-    "a share that is none": case(
-        nothing, "protected_share=1.5 is outside", command="demo --share 1.5"
-    ),
-    "an unknown interval": case(
-        nothing,
-        "interval='guess' is unknown",
-        command="power --p-control 0.6 --p-test 0.3 --interval guess",
+    "too few people": case(nothing, "n=0", command="demo --n 0"),
+    "an unknown measure": case(
+        nothing, "'guess'", command="power --p-control 0.6 --p-test 0.3 --measure guess"
     ),
     "no published data": case(nothing, "'loan_application.csv'", command="reproduce --data ."),
 }

@@ -5,23 +5,19 @@ import re
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from typer.testing import CliRunner
 
 import mutandis as mm
-from mutandis.cli.app import app
-from mutandis.errors import MutandisError, OutputError, UnknownIdError
+from mutandis.errors import OutputError, UnknownIdError
 from mutandis.report import case_file
-from mutandis.report.html import pdf_unavailable
-from mutandis.report.report import Report
 from mutandis.store.case_files import case_name
+from tests.cli.conftest import run, without_report
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-runner = CliRunner()
 
 HOSTILE = (
     "../../../tmp/evil",
@@ -62,14 +58,10 @@ ks: [5, 9]
 EVIL = "../<script>alert(1)</script>"
 
 
-def run(*arguments: object) -> Any:
-    return runner.invoke(app, [str(each) for each in arguments])
-
-
 def audit(*arguments: object) -> None:
     """Run an audit without its report: drawing takes seconds."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mm.Audit, "report", lambda self, **more: Report(html="<p>", plots={}))
+        without_report(patch)
         result = run("audit", *arguments)
     assert result.exit_code == 0, result.exception
 
@@ -149,23 +141,6 @@ def test_html_json_and_pdf(out: Path) -> None:
     assert document["complainant"]["id"] == "Anna"
     # case files are recorded, and do not stand in the way of anything
     assert run("verify", out).exit_code == 0
-
-
-@pytest.mark.skipif(pdf_unavailable() is not None, reason=str(pdf_unavailable()))
-def test_pdf(out: Path) -> None:
-    assert run("case", out, "Anna", "--pdf").exit_code == 0
-    assert (out / "cases" / "Anna.pdf").read_bytes().startswith(b"%PDF")
-
-
-def test_a_pdf_that_cannot_be_made_is_refused_before_the_search(
-    out: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def absent(html: str) -> bytes:
-        raise MutandisError("PDF files need WeasyPrint.")
-
-    monkeypatch.setattr(case_file, "to_pdf", absent)
-    (out.parent / "loan.csv").unlink()
-    assert "WeasyPrint" in str(run("case", out, "Anna", "--pdf").exception)
 
 
 def test_a_pdf_is_printed_on_request_alone(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:

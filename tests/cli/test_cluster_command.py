@@ -8,47 +8,31 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-import mutandis as mm
 from mutandis.cli import audit as command
-from mutandis.cli.app import app
 from mutandis.errors import OutputError, PlanError
-from mutandis.report.report import Report
 from mutandis.workers import Task
+from tests.cli import conftest
+from tests.cli.conftest import PLAIN, write_config
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import mutandis as mm
     from mutandis.workers import Workers
-
-runner = CliRunner()
-
-LOAN = """\
-data: {source: loan.csv}
-outcome: {column: LoanApproval, negative: -1}
-protected: {attribute: Gender, value: 1, reference: 0}
-attributes: {AnnualSalary: continuous, AccountBalance: continuous}
-ks: [5]
-"""
-
-
-@pytest.fixture
-def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(mm.Audit, "report", lambda self, **more: Report(html="<p>", plots={}))
-    mm.datasets.loan(n=300, seed=1).to_csv(tmp_path / "loan.csv", index=False)
-    path = tmp_path / "audit.yaml"
-    path.write_text(LOAN, encoding="utf-8")
-    return path
-
-
-def run(config: Path, *options: str) -> Any:
-    out = str(config.parent / "out")
-    return runner.invoke(app, ["audit", str(config), "--out", out, *options])
 
 
 def answer() -> dict[str, Any]:
     return {"found": np.arange(3)}
+
+
+@pytest.fixture
+def config(tmp_path: Path, no_report: None) -> Path:
+    return write_config(tmp_path, PLAIN)
+
+
+def run(config: Path, *options: str) -> Any:
+    return conftest.run("audit", config, "--out", config.parent / "out", *options)
 
 
 @pytest.fixture

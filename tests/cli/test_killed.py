@@ -5,21 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 import mutandis as mm
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-KILLS = 30
-
 # One process starts the audits, each in a fork of its own, so that loading the libraries, which
 # touches no file, is not paid for each time. It only starts, kills and looks.
 HARNESS = """
-import json, os, random, signal, sys, time
+import json, os, signal, sys
 from pathlib import Path
 import duckdb, narwhals, pandas, scipy.spatial, scipy.stats, yaml
 from mutandis.auditing.audit import Audit
@@ -57,17 +53,9 @@ def start(config, prepare):
         os._exit(0)
 
 
-def kill_after(seconds):
-    def then(child):
-        time.sleep(seconds)
-        os.kill(child, signal.SIGKILL)
-    return then
-
-
-def attempt(config, prepare=lambda: None, then=lambda child: None):
+def attempt(config, prepare=lambda: None):
     before = state()
     child = start(config, prepare)
-    then(child)
     _, status = os.waitpid(child, 0)
     after = state()
     output_folder.recover_output(out)
@@ -76,22 +64,6 @@ def attempt(config, prepare=lambda: None, then=lambda child: None):
             "killed": os.WIFSIGNALED(status)}
 """
 
-# How long a run takes depends on what else the machine does. So the moments are spread over the
-# shortest of three runs, and there are attempts until enough of them were in time.
-AT_RANDOM = """
-kills, found, usual = int(sys.argv[2]), [], []
-for _ in range(3):
-    began = time.monotonic()
-    found.append(attempt("a.yaml"))
-    usual.append(time.monotonic() - began)
-chance = random.Random(5)
-for number in range(5 * kills):
-    if sum(each["killed"] for each in found) == kills:
-        break
-    config = "ba"[number % 2] + ".yaml"
-    found.append(attempt(config, then=kill_after(chance.uniform(0, 1.1 * min(usual)))))
-print(json.dumps(found))
-"""
 
 AT_THE_SWAP = """
 def die(*_, **__):
@@ -137,6 +109,7 @@ for moment, prepare in moments.items():
 print(json.dumps(found))
 """
 
+TOOL = Path(__file__).parents[2] / "tools" / "kills.py"
 CONFIG = """\
 data: {source: loan.csv}
 outcome: {column: LoanApproval, negative: -1}
@@ -168,19 +141,6 @@ def attempts(folder: Path, program: str, *more: str) -> Any:
 
 
 @pytest.mark.slow
-def test_killed_at_random_moments(folder: Path) -> None:
-    first, *others = attempts(folder, AT_RANDOM, str(KILLS))
-    assert first["after"] == "a.yaml"
-    for each in others:
-        assert each["after"] in (each["before"], each["config"]), each
-        # what the dead run left beside the results is gone when the next one looks
-        assert each["recovered"] == each["after"], each
-        assert each["left"] == ["a.yaml", "b.yaml", "loan.csv", "out"], each
-    # a test in which nobody dies would show nothing
-    assert sum(each["killed"] for each in others) == KILLS
-
-
-@pytest.mark.slow
 def test_killed_around_the_swap(folder: Path) -> None:
     found = attempts(folder, AT_THE_SWAP)
     assert all(each["killed"] for name, each in found.items() if name != "whole")
@@ -198,3 +158,19 @@ def test_killed_around_the_swap(folder: Path) -> None:
     }
     for each in found.values():
         assert set(each["left"]) <= {"a.yaml", "b.yaml", "loan.csv", "out"}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="names cannot be exchanged there")
+def test_a_few_kills_damage_nothing() -> None:
+    done = subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-W", "ignore", str(TOOL), "--kills", "6", "--seed", "2"],
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    seen = json.loads(done.stdout)
+    assert (seen["killed"], seen["failures"], seen["reads"]["failed"]) == (6, 0, 0)
+    assert seen["reads"]["read"] > 0

@@ -10,20 +10,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import mutandis as mm
 from mutandis.cli.exit_codes import Stopped, explain
 from mutandis.errors import DecisionError, OutputError
+from tests.cli.conftest import PLAIN as CONFIG
+from tests.cli.conftest import write_config
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-CONFIG = """\
-data: {source: loan.csv}
-outcome: {column: LoanApproval, negative: -1}
-protected: {attribute: Gender, value: 1, reference: 0}
-attributes: {AnnualSalary: continuous}
-ks: [3]
-"""
 
 SLOW = """
 import sys, time
@@ -51,10 +45,7 @@ app.main()
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    mm.datasets.loan(n=60, seed=1).to_csv(tmp_path / "loan.csv", index=False)
-    path = tmp_path / "audit.yaml"
-    path.write_text(CONFIG, encoding="utf-8")
-    return path
+    return write_config(tmp_path, CONFIG, rows=60)
 
 
 @pytest.mark.parametrize(

@@ -10,16 +10,7 @@ from typing import Annotated
 import typer
 
 from mutandis import __version__
-from mutandis.cli import (  # noqa: F401 - each registers its commands
-    audit,
-    case,
-    init,
-    power,
-    prevent,
-    reproduce,
-    verify,
-    worldviews,
-)
+from mutandis.cli import audit, init, results  # noqa: F401 - each registers its commands
 from mutandis.cli.exit_codes import Stopped, end_now, explain, stoppable
 from mutandis.cli.options import app
 from mutandis.cli.terminal import echo, explained_writes
@@ -29,7 +20,7 @@ from mutandis.limits import check_address_space
 __all__ = ["app", "main"]
 
 # the others read a table, which takes more memory
-_WITHOUT_TABLE = {"case", "explore", "export", "power", "prevent", "robustness"}
+_WITHOUT_TABLE = {"case", "explore", "export", "power", "robustness"}
 _debug = False
 
 

@@ -206,14 +206,18 @@ def show_headline(console: Console, found: Audit) -> None:
     console.print()
 
 
-def counts_table(found: Audit, title: str) -> Table:
+def counts_table(found: Audit, title: str | None = None) -> Table:
     """Return cases with their share, and how many are significant before and after adjustment."""
     from mutandis.engine.methods import METHODS
 
-    table = make_table(title)
-    table.add_column("Method")
-    for k in found.ks:
-        table.add_column(f"k = {k}", justify="right")
+    settings = found.plan.settings
+    beyond = settings.measure.condition(settings.tau, worse=settings.worse)
+    title = title or (
+        f"Complainants with evidence: {beyond}\n"
+        f"(* significant: one-sided test, α = {100 * settings.alpha:g} %; adjusted: for their "
+        "number)"
+    )
+    table = make_table(title, "Method", *(f"k = {k}" for k in found.ks))
     records = {(r["method"], r["k"]): r for r in found.count_records()}
     for name in found.methods:
         rows = [records[name, k] for k in found.ks]
@@ -232,16 +236,9 @@ def counts_table(found: Audit, title: str) -> Table:
 def _show(found: Audit, out: Path) -> None:
     from mutandis.store.results_folder import REPORT
 
-    settings = found.plan.settings
-    beyond = settings.measure.condition(settings.tau, worse=settings.worse)
     console = make_console()
     show_headline(console, found)
-    title = (
-        f"Complainants with evidence: {beyond}\n"
-        f"(* significant: one-sided test, α = {100 * settings.alpha:g} %; adjusted: for their "
-        "number)"
-    )
-    console.print(counts_table(found, title))
+    console.print(counts_table(found))
     for line in (
         "Evidence is prima facie, and given the worldview: it is no proof.\n",
         f"{out / REPORT}",

@@ -1,28 +1,30 @@
-"""`mutandis init` and `mutandis demo`: a first audit file, and an audit to look at."""
+"""The commands before an audit: `init`, `schema`, `demo`, `power`, and `reproduce`."""
 
 from __future__ import annotations
 
-import json
+import json as jsons
 import os
-import sys
+from dataclasses import astuple
+from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from mutandis.cli.audit import counts_table, show_headline, summary_of
 from mutandis.cli.options import Json, app
-from mutandis.cli.terminal import answer, echo, invocation, make_console
-from mutandis.errors import InputError, OutputError, listed, printable, shown, suggest
+from mutandis.cli.terminal import answer, echo, invocation, make_console, make_table
+from mutandis.errors import InputError, OutputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
+
+    from rich.console import Console
+    from rich.table import Table
 
     from mutandis.auditing.audit import Audit
-    from mutandis.store.initial_config import Profile
-
-_LISTED = 30  # columns to choose from, on one screen
-_ROLES = ("outcome", "protected", "id")
+    from mutandis.replication.eaamo import Tests
+    from mutandis.replication.printed import CaseTable, CountTable, Difference
 
 
 @app.command()
@@ -47,14 +49,11 @@ def init(
     encoding: Annotated[str | None, typer.Option(help="Of CSV, if it is not UTF-8.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an older file.")] = False,
 ) -> None:
-    """Look at a table, and write a commented audit file with guesses to be corrected.
-
-    On a terminal it asks for the outcome and the protected attribute where they are not clear.
-    """
+    """Look at a table, and write a commented audit file with guesses to be corrected."""
     from mutandis.config.fields import placed
     from mutandis.config.sections import DataSection, open_source
     from mutandis.frames import check_columns
-    from mutandis.store.initial_config import draft_config, profile_columns
+    from mutandis.store.initial_config import draft_config
     from mutandis.store.sources import read_source
     from mutandis.store.text_files import write_atomically
 
@@ -71,14 +70,13 @@ def init(
     with placed(None):
         source = open_source(DataSection(**section), folder=out.parent)
     table = read_source(source).to_pandas()
-    check_columns(filter(None, (known[role] for role in _ROLES)), list(table.columns))
+    check_columns(filter(None, (outcome, protected, id)), list(table.columns))
     if not len(table):
         raise InputError("The table has no rows. Check the file or query that it came from.")
-    if _is_terminal():
-        known = _Questions(profile_columns(table), known).ask()
     text = draft_config(table, data=section, title=source.name, **known)
     write_atomically(out, text)
-    _show_next(data, out, text)
+    for line in _next_steps(data, out, text):
+        echo(line)
 
 
 @app.command()
@@ -86,7 +84,7 @@ def schema() -> None:
     """Print the JSON Schema of audit files, for editors that complete and check them."""
     from mutandis.config.schema import audit_file_schema
 
-    echo(json.dumps(audit_file_schema(), indent=2))
+    echo(jsons.dumps(audit_file_schema(), indent=2))
 
 
 def _check_target(out: Path, *, force: bool) -> None:
@@ -115,109 +113,28 @@ def _data_section(data: str, reading: Mapping[str, str | None], out: Path) -> di
     return {"source": path.as_posix(), **further}
 
 
-def _show_next(data: str, out: Path, text: str) -> None:
+def _next_steps(data: str, out: Path, text: str) -> Iterator[str]:
     from mutandis.config.schema import FILL_IN
 
-    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    yield f"Wrote {out}. Look at the lines marked EDIT 1 and EDIT 2."
+    lines = [line for line in text.splitlines() if FILL_IN in line]
     blank = [
-        option
-        for option, section in (("--outcome", "outcome:"), ("--protected", "protected:"))
-        if any(line.startswith(section) and FILL_IN in line for line in lines)
+        name
+        for name in ("outcome", "protected")
+        if any(line.startswith(f"{name}:") for line in lines)
     ]
-    echo(f"Wrote {out}. Look at the lines marked EDIT 1 and EDIT 2.")
     if blank:
-        options = " ".join(f"{option} COLUMN" for option in blank)
-        what = " and ".join(option.removeprefix("--") for option in blank)
+        options = " ".join(f"--{name} COLUMN" for name in blank)
         # the address of a database may contain a password
         table = "…" if "://" in data else data
-        echo(
-            f"The names of the columns do not tell the {what}: fill in where the file says "
-            f"{FILL_IN!r}, or run: {invocation()} init {table} --force {options}"
+        yield (
+            f"The names of the columns do not tell the {' and '.join(blank)}: fill in where the "
+            f"file says {FILL_IN!r}, or run: {invocation()} init {table} --force {options}"
         )
-    echo(f"Next: {invocation()} check {out}")
+    yield f"Next: {invocation()} check {out}"
 
 
-def _is_terminal() -> bool:
-    return sys.stdin.isatty() and sys.stderr.isatty()
-
-
-class _Questions:
-    """Questions on a terminal: columns that are not clear, and the values that matter."""
-
-    def __init__(self, profiles: Sequence[Profile], known: Mapping[str, str | None]) -> None:
-        self._profiles = {each.name: each for each in profiles}
-        self._known = dict(known)
-
-    def ask(self) -> dict[str, str | None]:
-        """Ask, and return what is known then."""
-        from mutandis.store.initial_config import name_outcomes, name_statuses
-
-        self._ask_for(
-            "outcome",
-            "negative",
-            name_outcomes,
-            "Which column holds the decision?",
-            "Which value of it is the unfavourable one?",
-        )
-        self._ask_for(
-            "protected",
-            "reference",
-            name_statuses,
-            "Which column is the protected attribute?",
-            "Which value of it are the others compared with (the reference)?",
-        )
-        return self._known
-
-    def _ask_for(
-        self,
-        column: str,
-        value: str,
-        part: Callable[[Sequence[Profile]], tuple[list[str], list[str]]],
-        which: str,
-        what: str,
-    ) -> None:
-        """Ask for a column, unless one is named or clear, and for the value of it that matters."""
-        if self._known[column] is not None:
-            return
-        taken = {self._known[role] for role in _ROLES}
-        telling, others = part([e for name, e in self._profiles.items() if name not in taken])
-        if len(telling) == 1 or not (telling or others):
-            return
-        chosen = _choose_column(which, [*telling, *others])
-        self._known[column] = chosen
-        levels = [str(level) for level in self._profiles[chosen].levels]
-        if self._known[value] is None and levels:
-            self._known[value] = _choose_value(what, levels)
-
-
-def _choose_column(question: str, names: Sequence[str]) -> str:
-    """Ask until a column is named, by its number or as it is written."""
-    echo(question, err=True)
-    numbers = {str(number): name for number, name in enumerate(names[:_LISTED], start=1)}
-    for number, name in numbers.items():
-        echo(f"  {number:>2}  {name}", err=True)
-    if len(names) > _LISTED:
-        echo(f"  and {len(names) - _LISTED:,} more, to be given by name", err=True)
-    return _prompt("Number or name", {**numbers, **{name: name for name in names}}, names)
-
-
-def _choose_value(question: str, values: Sequence[str]) -> str:
-    """Ask until a value is given as it is written: many values are numbers themselves."""
-    echo(question, err=True)
-    return _prompt(" or ".join(values[:_LISTED]), {each: each for each in values}, values)
-
-
-def _prompt(text: str, answers: Mapping[str, str], choices: Sequence[str]) -> str:
-    def read(answer: str) -> str:
-        if answer not in answers:
-            hint = suggest(answer, choices)
-            said = f"{shown(answer)} is not one of them.{hint} There are "
-            raise typer.BadParameter(printable(f"{said}{listed(choices, near=answer)}."))
-        return answers[answer]
-
-    chosen: str = typer.prompt(printable(text), value_proc=read, err=True)
-    return chosen
-
+# --- the paper's loan scenario --------------------------------------------------------------------
 
 _DECISIONS, _CONFIG, _RESULTS = "decisions.csv", "audit.yaml", "results"
 
@@ -239,9 +156,6 @@ def demo(
     *,
     out: Annotated[Path, typer.Option(help="Folder for the output files.")] = Path("mutandis-demo"),
     n: Annotated[int, typer.Option(help="Loan applications to draw.")] = 5000,
-    share: Annotated[
-        float, typer.Option(help="P(A = 1): 0.35 as in the published data, or 0.45 as in the text.")
-    ] = 0.35,
     seed: Annotated[int, typer.Option(help="Seed of the generator.")] = 7,
     json: Json = False,
 ) -> None:
@@ -253,7 +167,7 @@ def demo(
 
     check_output(out, replace=True, known=_is_demo)
     with output_folder(out, replace=True, known=_is_demo) as folder:
-        decisions = loan(n=n, seed=seed, protected_share=share)
+        decisions = loan(n=n, seed=seed)
         columns = {name: decisions[name].to_numpy() for name in decisions.columns}
         write_csv(folder / _DECISIONS, columns)
         (folder / _CONFIG).write_text(_AUDIT, encoding="utf-8")
@@ -275,22 +189,14 @@ def _show_demo(found: Audit, out: Path) -> None:
     console = make_console()
     refused, women = found.study.outcomes, found.study.people
     men = found.plan.strata[0].test
-    would_be = found.refused_counterfactually
-    assert would_be is not None, "the audit file has a decision"  # noqa: S101 - for the reader
     console.print(
         f"Loan applications: {len(refused):,} decisions, {len(women):,} by women.\n"
         f"Refused: {refused[women].mean():.1%} of the women, {refused[men].mean():.1%} of the "
-        f"men.\nHad the women been men, by this worldview: {would_be.mean():.1%}.\n",
+        "men.\n",
         highlight=False,
     )
     show_headline(console, found)
-    console.print(
-        counts_table(
-            found,
-            "Complainants with evidence: Δp > 0\n"
-            "(* significant: one-sided test, α = 5 %; adjusted: for their number)",
-        )
-    )
+    console.print(counts_table(found))
     console.print(
         "ST compares each woman with men like her; CST with men like the man she would\n"
         "have been, without (w/o) or with (w/) the two of them counted in; CF compares\n"
@@ -300,11 +206,143 @@ def _show_demo(found: Audit, out: Path) -> None:
         highlight=False,
     )
     findings = found.evaluate()
-    found_first = findings.ids[findings.significant_adjusted & findings.is_negative]
-    who = found_first[0] if len(found_first) else findings.ids[0]
+    confirmed = findings.ids[findings.significant_adjusted & findings.is_negative]
+    who = confirmed[0] if len(confirmed) else findings.ids[0]
     for line in (
         f"The table and the audit file:  {out / _DECISIONS}, {out / _CONFIG}",
         f"The report, for your browser:  {out / _RESULTS / REPORT}",
         f"Next, one person's case file:  {invocation()} case {out / _RESULTS} {who}",
     ):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+@app.command()
+def power(
+    *,
+    p_control: Annotated[float, typer.Option(help="Share refused in the control group.")],
+    p_test: Annotated[float, typer.Option(help="Share refused in the test group.")],
+    target: Annotated[
+        float, typer.Option("--power", help="Probability with which the difference is to be found.")
+    ] = 0.8,
+    alpha: Annotated[float, typer.Option(help="Significance level.")] = 0.05,
+    tau: Annotated[float, typer.Option(help="Minimum deviation.")] = 0.0,
+    measure: Annotated[
+        str, typer.Option(help="What is compared with tau: a difference or a ratio.")
+    ] = "risk-difference",
+    k: Annotated[list[int] | None, typer.Option(help="Group size; may be repeated.")] = None,
+    json: Json = False,
+) -> None:
+    """Compute what groups of k people can show: power, smallest k, smallest difference."""
+    from mutandis.verdicts.power import analyse_power
+
+    found = analyse_power(
+        p_control,
+        p_test,
+        power=target,
+        ks=k or (15, 30, 50, 100),
+        alpha=alpha,
+        tau=tau,
+        measure=cast("Any", measure),
+    )
+    next_step = f"Next, write such a k into the line ks of an audit file: {invocation()} init TABLE"
+    answer(found.as_dict(), (str(found), next_step), as_json=json)
+
+
+# --- the published tables -------------------------------------------------------------------------
+
+_WHY = (
+    "They differ because the definitions put facts and counterfactuals on one scale (the "
+    "publication standardised each world by itself, which takes part of the counterfactual shift "
+    "away again) and let people at equal distance share the last places (the publication took "
+    "those who stood lower in the file)."
+)
+
+
+@app.command()
+def reproduce(
+    data: Annotated[Path, typer.Option(help="Folder with the published data.")],
+    *,
+    json: Json = False,
+) -> None:
+    """Repeat the paper's tables exactly, then show the counts under its definitions."""
+    from mutandis.auditing.plan import audit
+    from mutandis.replication.eaamo import KS, METHODS, RUNS, compare
+    from mutandis.replication.printed import find_differences
+
+    published = {run.key: compare(run, run.read(data)) for run in RUNS}
+    differences = find_differences(published)
+    if json:
+        counts = {
+            key: {str(k): {name: int(tests[name, k]["case"].sum()) for name in METHODS} for k in KS}
+            for key, tests in published.items()
+        }
+        answer(counts, (), as_json=True)
+    else:
+        console = make_console()
+        _show_published(console, published, differences)
+        console.rule("As defined (the default)")
+        for run in RUNS:
+            found = audit(run.read(data), **run.settings)
+            console.print(counts_table(found, f"{run.title} (* significant, α = 5 %)"))
+        console.print(_WHY, highlight=False)
+        console.print(f"Next, the same on new data: {invocation()} demo", highlight=False)
+    raise typer.Exit(0 if all(each.reason for each in differences) else 1)
+
+
+def _show_published(
+    console: Console, published: Mapping[str, Tests], differences: list[Difference]
+) -> None:
+    from mutandis.replication.eaamo import KS, RUNS
+    from mutandis.replication.printed import CASE_TABLES, COUNT_TABLES
+
+    console.rule("As published")
+    titles = {run.key: run.title for run in RUNS}
+    for table in COUNT_TABLES:
+        tests = published[table.run]
+        people = len(tests["cf", KS[0]])
+        title = f"Table {table.number}. {titles[table.run]} ({people:,} complainants)"
+        console.print(_count_table(table, tests, title))
+        for cases in CASE_TABLES if table.number == 1 else ():
+            title = f"Table {cases.number}. Single complainants, CST (w/), k = 15"
+            console.print(_case_table(cases, tests, title))
+    if not differences:
+        console.print("exact: every printed cell comes out.", highlight=False)
+        return
+    is_known = all(each.reason for each in differences)
+    summary = f"exact, but for {len(differences)} printed cells:" if is_known else "NOT exact:"
+    console.print(summary, highlight=False)
+    for each in differences:
+        known = f" ({each.reason}: the printed cell cannot follow)" if each.reason else ""
+        line = f"  {each.where}: printed {each.printed}, ours {each.ours}{known}"
+        console.print(line, highlight=False, soft_wrap=True)
+    console.print()
+
+
+def _count_table(table: CountTable, tests: Tests, title: str) -> Table:
+    """Return a table of printed counts, each with ours in the line below."""
+    from mutandis.engine.methods import METHODS
+    from mutandis.replication.eaamo import KS
+
+    shown, found = make_table(title, "Method", "", *(f"k = {k}" for k in KS)), table.ours(tests)
+    for method, row in table.cells.items():
+        printed = [f"{cases:,} ({share}%)" for cases, share in row]
+        ours = [
+            (cases == own and Decimal(share) == Decimal(own_share), f"{own:,} ({own_share}%)")
+            for (cases, share), (own, own_share) in zip(row, found[method], strict=True)
+        ]
+        shown.add_row(METHODS[method].title, "printed", *printed)
+        shown.add_row("", "ours", *(text if same else f"[bold]{text}[/]" for same, text in ours))
+    return shown
+
+
+def _case_table(table: CaseTable, tests: Tests, title: str) -> Table:
+    """Return a table of printed complainants, each with our numbers in the line below."""
+    shown = make_table(title, "ID", "", "p_c", "p_t", "Δp", "CI (α = 5 %)")
+    for printed, ours in zip(table.cases, table.ours(tests), strict=True):
+        for source, each in (("printed", printed), ("ours", ours)):
+            p_control, p_test, delta, low, high = (f"{Decimal(x):.2f}" for x in astuple(each)[1:-1])
+            mark = "*" if each.significant else " "
+            who = str(each.id) if source == "printed" else ""
+            bounds = f"\\[{low}, {high}]"
+            shown.add_row(who, source, p_control, p_test, f"{delta}{mark}", bounds)
+    return shown

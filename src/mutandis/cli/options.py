@@ -30,7 +30,6 @@ _COMMANDS = (
     "compare",
     "verify",
     "power",
-    "prevent",
     "reproduce",
 )
 

@@ -105,12 +105,16 @@ def make_console(*, stderr: bool = False) -> Console:
     return PlainConsole(stderr=stderr)
 
 
-def make_table(title: str) -> Table:
-    """Return an empty table with a title."""
+def make_table(title: str, *headings: str) -> Table:
+    """Return a table without rows; columns after the first two are numbers."""
     from rich import box
     from rich.table import Table
 
-    return Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    for heading in headings:
+        is_text = heading in {"Method", "ID", ""}
+        table.add_column(heading, justify="left" if is_text else "right")
+    return table
 
 
 @dataclass(slots=True)

@@ -23,8 +23,6 @@ from hypothesis import strategies as st
 
 from mutandis.decision import with_threshold
 from mutandis.decision.maker import decide, query_records, with_progress
-from mutandis.decision.rule import Rule
-from mutandis.decision.threshold import RelabelledMaker
 from mutandis.errors import DecisionError, MissingValuesError, UnknownColumnError
 from mutandis.outcomes.binary import BinaryKind
 from mutandis.outcomes.outcome import Outcome
@@ -410,7 +408,7 @@ def test_a_redirection_is_not_followed(
         (f'{{"error": "{SECRET}"}}'.encode(), "an object without 'decisions' or 'scores'"),
         (b'["yes", "no"]', "2 answers to a batch of 7 rows"),
         (b'["yes", "no", null, null, "no", "no", "no"]', "no answer (null) in 2 of 7 rows"),
-        (b'[["yes"], "no", "no", "no", "no", "no", "no"]', "answered a row with a value of type list"),
+        (b'[["yes"], "no", "no", "no", "no", "no", "no"]', "a value of type list"),
         (b'["yes", "no", "no", "perhaps", "no", "no", "no"]', "distinct answers"),
         (b"[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]", "distinct answers"),
     ],

@@ -97,7 +97,6 @@ class Address:
         return self.scheme == "http" and self.host not in _LOCAL
 
 
-
 def check_token(variable: str, header: str) -> None:
     """Refuse a name that no environment variable, or no header with a token, can have."""
     if not _HEADER_NAME.fullmatch(header) or header.lower() in _OURS:

@@ -1,0 +1,397 @@
+"""The commands that read a folder of results."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mutandis.cli.audit import run_with_bars
+from mutandis.cli.options import Json, K, Method, PeopleFile, Results, Sign, Threads, TrustCode, app
+from mutandis.cli.terminal import answer, collected_notes, echo, invocation, progress_bars
+from mutandis.errors import PlanError, SettingsError
+from mutandis.registry import find
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from mutandis.auditing.audit import Audit
+    from mutandis.auditing.worldview_comparison import WorldviewVerdicts
+    from mutandis.scm import Worldview
+    from mutandis.store.verification import Verification
+
+
+class ExportContent(StrEnum):
+    """What `mutandis export` writes."""
+
+    PEOPLE = "people"
+    COUNTS = "counts"
+    LL144 = "ll144"
+    PRIMA_FACIE = "prima-facie"
+    MODEL_CARD = "model-card"
+
+
+@app.command()
+def case(
+    folder: Results,
+    id: Annotated[str, typer.Argument(help="The complainant.")],  # noqa: A002 - the public name
+    *,
+    redact: Annotated[
+        bool,
+        typer.Option(
+            "--redact", help="Leave out all other people: verdicts and coarse shares stay."
+        ),
+    ] = False,
+    pdf: Annotated[
+        bool, typer.Option("--pdf/--no-pdf", help="Print the page as a PDF too, by WeasyPrint.")
+    ] = False,
+    sign: Sign = None,
+) -> None:
+    """Write the case file of one complainant, HTML and JSON, into the folder's `cases`."""
+    from mutandis.report.case_file import save_case
+
+    document, files = save_case(folder, id, redact=redact, pdf=pdf, sign=sign)
+    pattern, refused = document.verdict, document.complainant.refused
+    decided = "" if refused is None else f" (decided: {document.labels.decided(refused)})"
+    # no value of the table is printed
+    echo(f"Pattern among similar people: {pattern.verdict} ({pattern.method} at k = {pattern.k})")
+    echo(f"Own case: {document.own_case.answer}{decided}")
+    for path in files:
+        echo(str(path))
+    echo(f"Next: {invocation()} verify {folder}")
+
+
+@app.command()
+def export(
+    folder: Results,
+    out: Annotated[Path, typer.Argument(help="A file: .csv, .xlsx or .parquet; a text: .md.")],
+    *,
+    content: Annotated[
+        ExportContent,
+        typer.Option(
+            "--as",
+            help="people: one row per complainant. counts: one per method and k. "
+            "ll144: rates and impact ratios of groups, as New York's Local Law 144 asks for "
+            "them. prima-facie, model-card: a text in Markdown.",
+        ),
+    ] = ExportContent.PEOPLE,
+    method: Method = None,
+    k: K = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(help="ll144: a column of categories (default: the protected statuses)."),
+    ] = None,
+    unknown: Annotated[
+        list[str] | None, typer.Option(help="ll144: a value that means that nothing is known.")
+    ] = None,
+    leave_out_below: Annotated[
+        float, typer.Option(help="ll144: the share below which a category gets no ratio.")
+    ] = 0.0,
+    score: Annotated[
+        str | None, typer.Option(help="ll144: a column of scores, for scoring rates.")
+    ] = None,
+) -> None:
+    """Write an audit for others: people, rates of groups, or a text."""
+    from mutandis.store.people_file import write_people
+    from mutandis.store.saved_audit import open_results
+    from mutandis.store.text_files import write_atomically
+
+    audit = open_results(folder)
+    if content is ExportContent.PEOPLE:
+        chosen, size = audit.plan.choose(method, k)
+        audit.export(out, chosen.name, k=size)
+        people = len(audit.study.people)
+        echo(f"{people:,} complainants, {chosen.title} with k = {size}: {out}")
+        echo("The file holds personal data: everyone's id, attributes and outcome.")
+        echo(f"Next, one person's case file: {invocation()} case {folder} ID")
+    elif content is ExportContent.COUNTS:
+        audit.export(out, table="counts")
+        echo(f"The counts of all methods and group sizes: {out}")
+        echo(f"Next, one row per complainant: {invocation()} export {folder} people{out.suffix}")
+    elif content is ExportContent.LL144:
+        rows = find("room", "compliance").compute_impact_ratios(
+            audit,
+            by=by or None,
+            unknown=unknown or (),
+            leave_out_below=leave_out_below,
+            score=score,
+        )
+        write_people(out, {name: [row.as_row()[name] for row in rows] for name in rows[0].as_row()})
+        ratios = [row.impact_ratio for row in rows if row.impact_ratio is not None]
+        below = sum(ratio < Fraction(4, 5) for ratio in ratios)
+        echo(f"{len(ratios)} categories with an impact ratio, {below} below four fifths: {out}")
+        echo("It compares whole groups, and is no part of situation testing; no legal advice.")
+    else:
+        write_atomically(out, find("room", "compliance").write_text(audit, content))
+        echo(f"{out}")
+        echo("It states what the audit found; it is not legal advice.")
+
+
+@app.command()
+def explore(
+    folder: Results,
+    other: Annotated[
+        Path | None, typer.Argument(help="Another such folder, to compare it with.")
+    ] = None,
+    *,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on (default: a free one).")
+    ] = 0,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; any but 127.0.0.1 shows the data to others.")
+    ] = "127.0.0.1",
+    open_browser: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the address in a browser.")
+    ] = True,
+) -> None:
+    """Look into an audit in a web browser: overview, people, one person, worldviews."""
+    from mutandis.store.saved_audit import open_results
+
+    find("room", "explorer").serve(
+        open_results(folder),
+        name=folder.resolve().name,
+        other=None if other is None else open_results(other),
+        other_name="" if other is None else other.resolve().name,
+        host=host,
+        port=port,
+        open_browser=open_browser,
+        say=echo,
+    )
+
+
+@app.command()
+def verify(
+    folder: Results,
+    *,
+    rerun: Annotated[
+        bool, typer.Option("--rerun", help="Run the audit again and compare all that it writes.")
+    ] = False,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PUBKEYFILE", help="See whether the results are signed with this key (PEM)."
+        ),
+    ] = None,
+    base: Annotated[
+        Path | None,
+        typer.Option(help="Folder that paths in the audit file start from, if it has moved."),
+    ] = None,
+    trust_code: TrustCode = False,
+    threads: Threads = None,
+    json: Json = False,
+) -> None:
+    """See whether results are what was written, and with --rerun whether they come out again."""
+    from mutandis.store.verification import verify_results
+
+    with collected_notes(show=False):
+        found = verify_results(
+            folder,
+            rerun=rerun,
+            key=key,
+            base=base,
+            trust_code=trust_code,
+            run=partial(run_with_bars, threads=threads),
+        )
+    answer(found.as_dict(), _describe_verification(folder, found, key), as_json=json)
+    raise typer.Exit(1 if found.differences else 0)
+
+
+def _describe_verification(folder: Path, found: Verification, key: Path | None) -> Iterator[str]:
+    if found.differences:
+        yield f"{folder} differs from what was written:"
+        yield from (f"  {each}" for each in found.differences)
+    else:
+        yield f"{folder}: all {found.files} files are as they were written."
+        if found.rerun:
+            yield "A rerun gives the same findings, report and case files, bit for bit."
+        if key is not None:
+            yield f"They are signed with {key}."
+    if found.source == "not reachable":
+        yield "The source cannot be reached from here and was not checked."
+    elif not found.differences:
+        yield "The source is the table that was audited."
+    if not found.differences and not found.rerun:
+        yield f"Next, to see whether they come out again: {invocation()} verify {folder} --rerun"
+    elif not found.differences:
+        yield f"Next: {invocation()} explore {folder}"
+
+
+@app.command()
+def robustness(
+    folder: Results,
+    *,
+    method: Method = None,
+    k: K = None,
+    out: PeopleFile = None,
+    json: Json = False,
+) -> None:
+    """Count how much of the effect of the status must be real for each verdict to hold."""
+    from mutandis.auditing.tipping import count_grades, rules_of
+    from mutandis.store.saved_audit import open_results
+    from mutandis.store.text_files import write_csv
+
+    audit = open_results(folder)
+    chosen, size = audit.plan.choose(method, k)
+    with progress_bars() as bar:
+        found = audit.measure_tipping(chosen.name, size, bar("Trying parts of the effect"))
+    verdicts = audit.evaluate(chosen.name, size).verdicts()
+    counts = count_grades(found, verdicts)
+    if out is not None:
+        columns = {"verdict": verdicts, **found.columns()}
+        if (chosen.name, size) == audit.plan.settings.primary:
+            columns |= _headline_columns(audit)
+        write_csv(out, columns)
+
+    def lines() -> Iterator[str]:
+        yield f"{chosen.title}, k = {size}: how much of the effect of {audit.plan.status_label}, as"
+        yield "modelled by the worldview, must be real for each verdict to hold\n"
+        for verdict, grades in counts.items():
+            yield f"{verdict}: {sum(grades.values()):,}"
+            for grade, rule in rules_of(audit).items():
+                yield f"  {grade:<10} {grades[grade]:>7,}  {rule}"
+        if out is None:
+            yield "\nTo write one row per complainant, add --out robustness.csv."
+        yield f"Next, one person's case file: {invocation()} case {folder} ID"
+
+    answer({"method": chosen.name, "k": size, "verdicts": counts}, lines(), as_json=json)
+
+
+def _headline_columns(audit: Audit) -> dict[str, Any]:
+    """Return what is known of the headline alone: hidden causes and other worldviews."""
+    compared = audit.measure_worldviews()
+    hidden = {} if audit.plan.worldview is None else audit.hidden_cause().columns
+    return {**hidden, **({} if compared is None else compared.columns())}
+
+
+@app.command()
+def compare(
+    config: Annotated[
+        Path,
+        typer.Argument(help="An audit in a YAML file, or a folder that `mutandis audit` wrote."),
+    ],
+    others: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Files of other worldviews, or audit files that have one."),
+    ] = None,
+    *,
+    variants: Annotated[
+        bool,
+        typer.Option("--variants", help="Also try variants that differ in one choice each."),
+    ] = False,
+    out: PeopleFile = None,
+    sign: Sign = None,
+    trust_code: TrustCode = False,
+    json: Json = False,
+) -> None:
+    """Run one audit under several worldviews: which verdicts stay, and which choice breaks them.
+
+    Where a folder of results is named, they are written anew with the answer in them.
+    """
+    from mutandis.store.text_files import write_csv
+
+    is_saved = config.is_dir()
+    if sign is not None and not is_saved:
+        raise PlanError("--sign is for a folder of results, which are written anew. Leave it out.")
+    with collected_notes(show=not json):
+        given = _read(others or (), trust_code=trust_code)
+        if is_saved:
+            found, table = _compare_saved(config, given, variants=variants, sign=sign)
+        else:
+            found, table = _compare_plan(config, given, variants=variants, trust_code=trust_code)
+        if out is not None:
+            write_csv(out, table)
+    data = {"method": found.method, "k": found.k, **found.as_dict()}
+    answer(data, _describe_comparison(found, config, is_saved=is_saved), as_json=json)
+
+
+def _compare_plan(
+    config: Path, others: dict[str, Worldview], *, variants: bool, trust_code: bool
+) -> tuple[WorldviewVerdicts, dict[str, Any]]:
+    from mutandis.auditing.worldview_comparison import compare_worldviews
+    from mutandis.auditing.worldview_variants import merge_worldviews, vary_worldview
+    from mutandis.config.schema import AS_GIVEN
+    from mutandis.store.audit_file import read_plan
+
+    plan = read_plan(config, trust_code=trust_code)
+    if plan.worldview is None:
+        raise PlanError(f"{config.name!r} has no worldview. Give an audit file with one.")
+    more = vary_worldview(plan) if variants else {}
+    tried = [(name, each) for name, each in more.items() if name != AS_GIVEN]
+    with progress_bars() as bar:
+        merged = merge_worldviews(plan, {config.stem: plan.worldview, **others}, tried)
+        compared = compare_worldviews(plan, merged, progress=bar("Auditing under worldviews"))
+    return compared.verdicts(), compared.robustness_columns()
+
+
+def _compare_saved(
+    folder: Path, others: dict[str, Worldview], *, variants: bool, sign: Path | None
+) -> tuple[WorldviewVerdicts, dict[str, Any]]:
+    """Compare with what the results know already as well, and put the answer into them."""
+    from mutandis.store.results_folder import read_key
+    from mutandis.store.saved_audit import open_results, save_again
+
+    key = read_key(sign, "private")
+    audit = open_results(folder)
+    if others or variants:
+        audit = audit.with_worldviews(others, variants=variants)
+    with progress_bars() as bar:
+        found = audit.measure_worldviews(bar("Auditing under worldviews"))
+    if found is None:
+        raise PlanError(
+            "No worldviews were compared in these results. Name files of other worldviews, or "
+            "add --variants."
+        )
+    if others or variants:
+        save_again(audit, folder, key=key)
+    known = audit.graded(audit.evaluate()).robustness
+    return found, {**found.columns(), **({} if known is None else {"robustness": known.line})}
+
+
+def _read(paths: Sequence[Path], *, trust_code: bool) -> dict[str, Worldview]:
+    """Read a worldview from each file: its own, or that of an audit file."""
+    from mutandis.store.audit_file import read_plan
+    from mutandis.store.worldview_files import read_worldview
+
+    found: dict[str, Worldview] = {}
+    for path in paths:
+        try:
+            worldview: Worldview | None = read_worldview(path)
+        except SettingsError as error:
+            try:
+                worldview = read_plan(path, trust_code=trust_code).worldview
+            except SettingsError:
+                raise error from None
+        if worldview is None:
+            raise PlanError(f"{path.name!r} has no worldview.")
+        found[path.stem if path.stem not in found else str(path)] = worldview
+    return found
+
+
+def _describe_comparison(
+    found: WorldviewVerdicts, config: Path, *, is_saved: bool
+) -> Iterator[str]:
+    from mutandis.engine.methods import METHODS
+
+    yield f"{METHODS[found.method].title}, k = {found.k}, under {len(found.names)} worldviews\n"
+    for row in found.summary_records():
+        counts = row["verdicts"]
+        significant = counts["significant"] + counts["significant-adjusted"]
+        broken = f"; weakens {row['breaks']:,} verdicts" if row["name"] != found.names[0] else ""
+        yield (
+            f"{row['name']}: evidence for {significant + counts['evidence']:,}, significant for "
+            f"{significant:,}{broken}"
+        )
+    yield (
+        f"\nVerdicts under {found.names[0]!r} that are the same or stronger, by number of "
+        "worldviews:"
+    )
+    for number, people in found.count_stays().items():
+        yield f"  {number:>3} of {len(found.names)}: {people:,}"
+    yield "\nNo count is a probability: these worldviews are not a sample of anything."
+    if is_saved:
+        yield f"\nThe results in {config} now include this: findings, report, later case files."
+    yield f"Next: {invocation()} {'explore' if is_saved else 'audit'} {config}"
