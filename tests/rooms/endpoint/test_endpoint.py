@@ -162,8 +162,6 @@ def test_batches_are_as_large_as_agreed_and_progress_is_told(endpoint: Endpoint)
     assert told == [(0, 7), (3, 7), (6, 7), (7, 7)]
 
 
-
-
 def test_rows_in_an_envelope(endpoint: Endpoint) -> None:
     endpoint.respond = lambda sent: by_salary(sent["instances"])
     decide(endpoint.maker(envelope="instances"), TABLE, GRANTED)
@@ -231,7 +229,6 @@ def test_scores_need_a_threshold_and_a_threshold_needs_scores(endpoint: Endpoint
     assert decide(with_threshold(endpoint.maker(), 20), TABLE, GRANTED).tolist() == REFUSED
 
 
-
 def test_columns_that_cannot_be_sent(endpoint: Endpoint) -> None:
     gaps = TABLE.assign(salary=[np.nan, np.inf, *range(8)])
     with pytest.raises(MissingValuesError, match="'salary' has 2 missing or infinite"):
@@ -284,9 +281,7 @@ def test_a_wait_beyond_the_deadline_is_not_begun(endpoint: Endpoint) -> None:
     endpoint.respond = failing(429, Retry_After="30")
     policy: dict[str, Any] = {"timeout": 1, "deadline": 5, "retries": 3}
     started = time.monotonic()
-    assert "did not finish within 5 seconds; batch 1" in refusal(
-        endpoint.maker(**policy)
-    )
+    assert "did not finish within 5 seconds; batch 1" in refusal(endpoint.maker(**policy))
     assert time.monotonic() - started < 4
     assert len(endpoint.bodies) == 1
 
@@ -444,9 +439,6 @@ def test_what_was_answered_before_a_failure_is_not_asked_again(endpoint: Endpoin
     assert [len(json.loads(body)) for body in endpoint.bodies] == [4, 3, 3]
 
 
-
-
-
 # --- rows as JSON ---------------------------------------------------------------------------------
 
 
@@ -468,7 +460,6 @@ def test_rows_read_back_as_they_were(rows: list[tuple[float, str, bool]]) -> Non
     assert len(set(texts)) == len(texts)
     read = [json.loads(texts[place]) for place in places.tolist()]
     assert read == [dict(zip(names, row, strict=True)) for row in rows]
-
 
 
 def test_values_of_other_types() -> None:
