@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.intersections import audit_intersections
     from mutandis.auditing.plan import Plan, audit, plan
     from mutandis.auditing.sham import ShamAudits
-    from mutandis.auditing.worldview_comparison import compare_worldviews
-    from mutandis.auditing.worldview_variants import vary_worldview
+    from mutandis.auditing.worldviews import compare_worldviews, vary_worldview
     from mutandis.config.schema import Evidence, Similarity, Uncertainty
     from mutandis.data.attribute import Attribute, AttributeKind
     from mutandis.data.labels import Labels
@@ -94,8 +93,7 @@ _HOMES = {
     "auditing.intersections": "audit_intersections",
     "auditing.sham": "ShamAudits",
     "auditing.plan": "Plan audit plan",
-    "auditing.worldview_comparison": "compare_worldviews",
-    "auditing.worldview_variants": "vary_worldview",
+    "auditing.worldviews": "compare_worldviews vary_worldview",
     "scm": "Additive Categorical Count Diagnosis Linear Ordinal Stated Worldview",
     "data.attribute": "Attribute AttributeKind",
     "data.labels": "Labels",

@@ -247,7 +247,6 @@ COMPARED = AUDIT.replace(
     bank:
       equations:
         AnnualSalary: {equation: linear, parents: [Gender]}
- # few, for speed
 """,
 )
 

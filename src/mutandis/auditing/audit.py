@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.sham import ShamAudits
     from mutandis.auditing.support import Support
     from mutandis.auditing.tipping import Tipping
-    from mutandis.auditing.worldview_comparison import WorldviewVerdicts
+    from mutandis.auditing.worldviews import WorldviewVerdicts
     from mutandis.data.columns import Column
     from mutandis.data.labels import Labels
     from mutandis.data.population import Population
@@ -904,7 +904,7 @@ class Audit:
         progress
             Called with two numbers: the worldviews done, and all.
         """
-        from mutandis.auditing.worldview_variants import find_worldview_verdicts
+        from mutandis.auditing.worldviews import find_worldview_verdicts
 
         if not self.compares_worldviews:
             return None

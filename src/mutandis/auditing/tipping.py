@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
-    from mutandis.auditing.worldview_comparison import WorldviewVerdicts
+    from mutandis.auditing.worldviews import WorldviewVerdicts
     from mutandis.data.columns import Column
     from mutandis.data.population import Population
     from mutandis.engine.methods import Method

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from mutandis.auditing.audit import Audit
-    from mutandis.auditing.worldview_comparison import WorldviewVerdicts
+    from mutandis.auditing.worldviews import WorldviewVerdicts
     from mutandis.scm import Worldview
     from mutandis.store.verification import Verification
 
@@ -311,8 +311,11 @@ def compare(
 def _compare_plan(
     config: Path, others: dict[str, Worldview], *, variants: bool, trust_code: bool
 ) -> tuple[WorldviewVerdicts, dict[str, Any]]:
-    from mutandis.auditing.worldview_comparison import compare_worldviews
-    from mutandis.auditing.worldview_variants import merge_worldviews, vary_worldview
+    from mutandis.auditing.worldviews import (
+        compare_worldviews,
+        merge_worldviews,
+        vary_worldview,
+    )
     from mutandis.config.schema import AS_GIVEN
     from mutandis.store.audit_file import read_plan
 
@@ -324,7 +327,7 @@ def _compare_plan(
     with progress_bars() as bar:
         merged = merge_worldviews(plan, {config.stem: plan.worldview, **others}, tried)
         compared = compare_worldviews(plan, merged, progress=bar("Auditing under worldviews"))
-    return compared.verdicts(), compared.robustness_columns()
+    return compared, compared.columns()
 
 
 def _compare_saved(

@@ -79,7 +79,9 @@ def robustness_of(case: Case, parts: Sequence[Part]) -> VerdictRobustness | None
             share=share,
             worlds=worlds,
             ks=stays,
-            worldviews=None if compared is None else compared.held_by(case.place),
+            worldviews=None
+            if compared is None
+            else (int(compared.stays[case.place].sum()), len(compared.names)),
         )
     )
     return VerdictRobustness(

@@ -31,7 +31,7 @@ from mutandis.auditing.provenance import Provenance, current_versions, hash_popu
 from mutandis.auditing.run import study_of
 from mutandis.auditing.sham import ShamAudits
 from mutandis.auditing.tipping import Tipping, count_grades, rules_of, summarise_grades
-from mutandis.auditing.worldview_comparison import WorldviewVerdicts
+from mutandis.auditing.worldviews import WorldviewVerdicts
 from mutandis.config.yaml import read_yaml, write_yaml
 from mutandis.data.columns import Categories, Numbers, frozen, jsonable, plain_value
 from mutandis.data.population import Population, patch_rows
