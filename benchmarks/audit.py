@@ -127,7 +127,7 @@ class Simulated:
         self, queries: search.Queries, ks: Sequence[int], **_: Any
     ) -> Neighbourhoods:
         found = Neighbourhoods.empty(len(queries), len(ks))
-        share = float(self.space.negatives.sum() / self.space.counts.sum())
+        share = float(self.space.marks.sum() / self.space.counts.sum())
         rng = np.random.default_rng(0)
         for column, k in enumerate(ks):
             found.radius[:, column] = 10**9 + k
@@ -213,16 +213,16 @@ def install(meter: Meter, *, simulate: bool) -> None:
     meter.wrap(running, "record", "provenance")
     meter.wrap(search, "group_rows", "collapse")
     if simulate:
-        finder.choose_search = Simulated  # type: ignore[assignment]
+        finder.ChosenSearch = Simulated  # type: ignore[assignment]
         meter.wrap(Simulated, "neighbourhoods", "search: ask")
-    meter.wrap(finder, "choose_search", "search: build")
+    meter.wrap(finder, "ChosenSearch", "search: build")
     if not simulate:
         _wrap_answers(meter)
 
 
 def _wrap_answers(meter: Meter) -> None:
     """Measure what the chosen search answers, whichever it is."""
-    build = finder.choose_search
+    build = finder.ChosenSearch
     seen: set[type] = set()
 
     @wraps(build)
@@ -233,7 +233,7 @@ def _wrap_answers(meter: Meter) -> None:
             meter.wrap(type(made), "neighbourhoods", "search: ask")
         return made
 
-    finder.choose_search = chosen
+    finder.ChosenSearch = chosen
 
 
 def whole_audit(

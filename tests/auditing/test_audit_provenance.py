@@ -13,8 +13,7 @@ import pyarrow as pa
 import pytest
 
 import mutandis as mm
-from mutandis.geometry.brute import BruteSearch
-from mutandis.geometry.kd_tree import TreeSearch
+from mutandis.geometry.plain import BruteSearch, TreeSearch
 
 if TYPE_CHECKING:
     from mutandis.geometry.index import Search, Space
@@ -257,7 +256,7 @@ def test_the_search_of_each_space_is_recorded(monkeypatch: pytest.MonkeyPatch) -
         brute = BruteSearch(space=space) if next(chosen) == "brute" else None
         return brute or TreeSearch.build(space, threads=threads)
 
-    monkeypatch.setattr("mutandis.engine.nearest.choose_search", choose)
+    monkeypatch.setattr("mutandis.engine.nearest.ChosenSearch", choose)
     again = mm.audit(table, **settings)
     assert again.provenance.computed["search"] == {
         "control": "brute (far), tree (near)",

@@ -54,7 +54,7 @@ class NoSearch:
     name = "none"
 
     def __init__(self, space: Space, *, threads: int) -> None:
-        self.refused = float(space.negatives.sum() / space.counts.sum())
+        self.refused = float(space.marks.sum() / space.counts.sum())
 
     def neighbourhoods(self, queries: Queries, ks: tuple[int, ...], **_: Any) -> Neighbourhoods:
         found = Neighbourhoods.empty(len(queries), len(ks))
@@ -84,7 +84,7 @@ class _Peaks:
 
 @pytest.fixture
 def peaks(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Peaks]:
-    monkeypatch.setattr(finder, "choose_search", NoSearch)
+    monkeypatch.setattr(finder, "ChosenSearch", NoSearch)
     table, settings = table_and_settings(1000)
     # what is imported at first use is not counted
     small = mm.audit(table, **settings)

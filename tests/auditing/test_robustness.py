@@ -170,7 +170,7 @@ def test_worlds_share_what_they_have_in_common(
 ) -> None:
     """The scale, and both spaces, are prepared once for all parts of the effect."""
     from mutandis.engine import nearest
-    from mutandis.geometry.choose import choose_search
+    from mutandis.geometry.choose import ChosenSearch
     from mutandis.geometry.embedding import Embedding
 
     made: list[str] = []
@@ -183,7 +183,7 @@ def test_worlds_share_what_they_have_in_common(
         return call
 
     monkeypatch.setattr(Embedding, "fit", counted("scale", Embedding.fit))
-    monkeypatch.setattr(nearest, "choose_search", counted("space", choose_search))
+    monkeypatch.setattr(nearest, "ChosenSearch", counted("space", ChosenSearch))
     place = int(np.flatnonzero(found.evaluate().comparison.evidence)[0])
     assert len(find_curve(replace(found), place)) == 21  # a copy, which remembers nothing
     assert sorted(made) == ["scale", "space", "space"]

@@ -137,8 +137,8 @@ def test_units_rescale_differences_and_nothing_else(factor: float) -> None:
 
 def test_searches_of_machine_code_give_the_same_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     from mutandis.engine import nearest
-    from mutandis.geometry.brute import BruteSearch
     from mutandis.geometry.compiled import CompiledSearch
+    from mutandis.geometry.plain import BruteSearch
 
     table = made_up(9, rows=400)
     options: dict[str, Any] = {"similarity": mm.Similarity(max_distance=0.15)}
@@ -148,7 +148,7 @@ def test_searches_of_machine_code_give_the_same_sums(monkeypatch: pytest.MonkeyP
         def choose(space: Any, *, threads: int, search: Any = search) -> Any:
             return search(space=space) if search is BruteSearch else search(space, threads=threads)
 
-        monkeypatch.setattr(nearest, "choose_search", choose)
+        monkeypatch.setattr(nearest, "ChosenSearch", choose)
         found.append(audit(table, **options))
     for method in found[0].methods:
         assert found[0].findings(method, k=20).equals(found[1].findings(method, k=20))

@@ -200,7 +200,7 @@ def test_a_case_needs_neither_the_table_nor_a_search(
     def fail(*_: object, **__: object) -> None:
         raise AssertionError("nothing is searched or decided again")
 
-    monkeypatch.setattr("mutandis.engine.nearest.choose_search", fail)
+    monkeypatch.setattr("mutandis.engine.nearest.ChosenSearch", fail)
     monkeypatch.setattr("mutandis.auditing.run.decide", fail)
     result = run("case", out, "Anna", "--no-pdf")
     assert result.exit_code == 0, result.exception

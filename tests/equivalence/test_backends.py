@@ -16,12 +16,11 @@ from mutandis.data.columns import Categories, Numbers
 from mutandis.data.population import Population
 from mutandis.engine.tally import sum_nearest
 from mutandis.errors import MutandisWarning
-from mutandis.geometry.brute import BruteSearch
-from mutandis.geometry.choose import choose_search
+from mutandis.geometry.choose import ChosenSearch
 from mutandis.geometry.compiled import CompiledSearch
 from mutandis.geometry.embedding import Embedding
 from mutandis.geometry.index import Queries, Search, Space, find_neighbourhoods
-from mutandis.geometry.kd_tree import TreeSearch
+from mutandis.geometry.plain import BruteSearch, TreeSearch
 from tests.oracle import Gower, assert_equal_fields, fractions, list_near, nearest, radius_of, share
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
 BACKENDS: dict[str, Callable[[Space], Search]] = {
     "tree": lambda space: TreeSearch.build(space, threads=1),
-    "chosen": lambda space: choose_search(space, threads=1),
+    "chosen": lambda space: ChosenSearch(space, threads=1),
     "compiled tree": lambda space: CompiledSearch(space, threads=1, kernel="tree"),
     "compiled scan": lambda space: CompiledSearch(space, threads=2, kernel="scan"),
     "compiled": lambda space: CompiledSearch(space, threads=2),
@@ -97,7 +96,7 @@ def prepare(table: Table) -> Searched:
     return Searched(
         embedding,
         space,
-        Queries(points=points, own=standing, own_negative=negative),
+        Queries.inside(points, standing, negative),
         Queries.outside(centers.points),
         centers.overflow_distance,
     )

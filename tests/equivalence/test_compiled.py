@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from mutandis.engine.tally import sum_nearest
 from mutandis.geometry import compiled as compiled_search
-from mutandis.geometry.brute import BruteSearch
 from mutandis.geometry.compiled import LEAF, CompiledSearch
 from mutandis.geometry.index import Queries, Space, find_neighbourhoods, find_within
-from mutandis.geometry.kernels import scan, selection
+from mutandis.geometry.kernels import reservoir, scan
 from mutandis.geometry.metric import Metric, Points
+from mutandis.geometry.plain import BruteSearch
 from tests.oracle import assert_equal_fields
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def simulate(
     metric = Metric(mismatch=mismatch, unit=float(cost), squared=squared)
     space, standing = Space.of(here, negative, metric)
     chosen = rng.permutation(size)[:centers]
-    own = Queries(points=here.take(chosen), own=standing[chosen], own_negative=negative[chosen])
+    own = Queries.inside(here.take(chosen), standing[chosen], negative[chosen])
     return space, own, Queries.outside(points(centers, stretch=2))
 
 
@@ -153,8 +153,8 @@ def test_queries_of_mixed_standing_do_not_warm_each_other_wrongly() -> None:
     points = own.points.take(np.repeat(np.arange(len(own)), 2))
     standing = np.repeat(own.own, 2)
     standing[::2] = -1
-    mixed = Queries(
-        points=points, own=standing, own_negative=np.repeat(own.own_negative, 2) & (standing >= 0)
+    mixed = Queries.inside(
+        points, standing, np.repeat(own.own_marks, 2, axis=0) * (standing[:, None] >= 0)
     )
     check(space, mixed, [1, 2, 50])
 
@@ -193,7 +193,7 @@ def test_a_guess_that_is_too_small_is_made_good(monkeypatch: pytest.MonkeyPatch)
         ranks.append(arguments[5])
         return scan_blocks(*arguments)
 
-    monkeypatch.setattr(compiled_search, "scan_blocks", spy)
+    monkeypatch.setattr(scan, "scan_blocks", spy)
     monkeypatch.setattr(CompiledSearch, "_rank", lambda self, k: 0)
     assert_equal_fields(search.neighbourhoods(outside, [40]), expected)
     assert set(ranks) == {0, -1}
@@ -244,10 +244,10 @@ def test_the_weighted_selection_is_that_of_a_sorted_list(
         for _ in range(count)
     )
     k = 1 + int(share * (len(people) - 1))
-    both = (counts.astype(np.int64) << selection.HALF) + negatives
-    candidates = selection.Candidates(np.array(distances, dtype=np.float64), both)
-    radius, *counted, left = selection.nearest(candidates, len(distances), k)
-    (inside, refused), (rim, refused_rim) = (divmod(each, selection.ONE_PERSON) for each in counted)
+    both = (counts.astype(np.int64) << reservoir.HALF) + negatives
+    candidates = reservoir.Candidates(np.array(distances, dtype=np.float64), both)
+    radius, *counted, left = reservoir.nearest(candidates, len(distances), k)
+    (inside, refused), (rim, refused_rim) = (divmod(each, reservoir.ONE_PERSON) for each in counted)
     assert radius == people[k - 1]
     assert inside == sum(person < radius for person in people)
     assert rim == sum(person == radius for person in people)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mutandis.geometry.kernels import reservoir, selection, steps
+from mutandis.geometry.kernels import reservoir, steps
 from mutandis.geometry.kernels import tree as growth
 from mutandis.geometry.kernels.bounds import (
     Costs,
@@ -219,16 +219,16 @@ def test_bins_hold_who_a_sorted_list_holds(
         if here <= held[reservoir.LAST]:
             size = held[reservoir.SIZE]
             room.candidates.distances[size] = distance
-            room.candidates.people[size] = selection.ONE_PERSON + number % 2
-            room.bins[here] += selection.ONE_PERSON + number % 2
-            held[reservoir.PEOPLE] += selection.ONE_PERSON + number % 2
+            room.candidates.people[size] = reservoir.ONE_PERSON + number % 2
+            room.bins[here] += reservoir.ONE_PERSON + number % 2
+            held[reservoir.PEOPLE] += reservoir.ONE_PERSON + number % 2
             held[reservoir.SIZE] += 1
         reservoir.shrink(room, k)
-        if settles and held[reservoir.PEOPLE] >> selection.HALF >= k:
+        if settles and held[reservoir.PEOPLE] >> reservoir.HALF >= k:
             reservoir.settle(room, k)
             reservoir.shrink(room, k)
         assert reservoir.edge(room) >= final
-    answers = selection.Answers(*(np.zeros((1, 1), np.int64) for _ in range(5)))
+    answers = reservoir.Answers(*(np.zeros((1, 1), np.int64) for _ in range(5)))
     reservoir.answer(room, np.array([k]), answers, 0)
     refused = [distance for number, distance in enumerate(distances) if number % 2]
     assert [int(part[0, 0]) for part in answers] == [

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mutandis.geometry.brute import BruteSearch
 from mutandis.geometry.cells import Cells, NearbySearch, sort_in_space
 from mutandis.geometry.choose import ChosenSearch
 from mutandis.geometry.index import Queries, Space
 from mutandis.geometry.metric import Metric, Points
+from mutandis.geometry.plain import BruteSearch
 from tests.oracle import assert_equal_fields, list_near
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def in_cells(space: Space, size: int) -> tuple[Space, Cells]:
 def queries_in(rng: np.random.Generator, space: Space, number: int) -> tuple[Queries, Queries]:
     """Make centers that are rows of a space, and others, some of them far away."""
     own = rng.choice(len(space.points), number)
-    inside = Queries(points=space.points.take(own), own=own, own_negative=space.negatives[own] > 0)
+    inside = Queries.inside(space.points.take(own), own, space.marks[own] > 0)
     names = space.points.codes.shape[1]
     outside = Points(
         coordinates=rng.integers(-40, 100, (number, 2)),

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from mutandis.geometry import choose
-from mutandis.geometry.brute import BruteSearch
-from mutandis.geometry.choose import choose_search
+from mutandis.geometry.choose import ChosenSearch
 from mutandis.geometry.index import Queries, Space, find_neighbourhoods
-from mutandis.geometry.kd_tree import tree_dimensions
 from mutandis.geometry.metric import Metric, Points
+from mutandis.geometry.plain import BruteSearch, tree_dimensions
 from tests.oracle import assert_equal_fields
 
 
@@ -32,7 +31,7 @@ def space_with(numbers: int, levels: list[int], *, size: int = 90) -> Space:
 def assert_as_brute(space: Space, queries: Queries) -> str:
     """Compare the chosen search with the oracle; give its name."""
     ks = [1, 40, int(space.counts.sum())]
-    search = choose_search(space, threads=1)
+    search = ChosenSearch(space, threads=1)
     assert search.name == ""
     found = find_neighbourhoods(search, queries, ks)
     expected = BruteSearch(space=space).neighbourhoods(queries, ks)
@@ -98,7 +97,7 @@ def test_distances_that_float64_cannot_hold_are_left_to_integers(
     )
     metric = Metric(mismatch=np.empty(0, dtype=np.int64), unit=1.0)
     space, _ = Space.of(points, np.array([True, False, False]), metric)
-    search = choose_search(space)
+    search = ChosenSearch(space)
     found = search.neighbourhoods(Queries.outside(points), [2])
     assert search.name == "tree"
     assert found.radius[:, 0].tolist() == [2**54, 1, 1]
@@ -114,7 +113,7 @@ def test_without_numba_the_others_do_it(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_where_nothing_varies_everybody_is_on_the_rim() -> None:
     space = space_with(0, [], size=12)
-    found = find_neighbourhoods(choose_search(space), Queries.outside(space.points), [1, 12])
+    found = find_neighbourhoods(ChosenSearch(space), Queries.outside(space.points), [1, 12])
     assert found.radius.tolist() == [[0, 0]]
     assert found.rim.tolist() == [[12, 12]]
 

@@ -18,13 +18,12 @@ from mutandis.config.schema import Similarity
 from mutandis.data.attribute import Attribute, AttributeKind
 from mutandis.data.population import Population
 from mutandis.errors import PlanError
-from mutandis.geometry.brute import BruteSearch
-from mutandis.geometry.choose import choose_search
+from mutandis.geometry.choose import ChosenSearch
 from mutandis.geometry.compiled import CompiledSearch
 from mutandis.geometry.distances import Sample, check_distance, fit_distance
 from mutandis.geometry.embedding import Embedding
 from mutandis.geometry.index import Queries, Space
-from mutandis.geometry.kd_tree import TreeSearch
+from mutandis.geometry.plain import BruteSearch, TreeSearch
 from mutandis.registry import names
 from tests.oracle import assert_equal_fields
 
@@ -519,10 +518,10 @@ def test_every_backend_finds_what_brute_finds(name: str, seed: int, *, missing: 
     metric, points = embedding.metric, embedding.apply(table.population).points
     negative = table.is_true("refused")
     space, standing = Space.of(points, negative, metric)
-    queries = Queries(points=points, own=standing, own_negative=negative)
+    queries = Queries.inside(points, standing, negative)
     ks = [1, 7, 59]
     expected = BruteSearch(space=space).neighbourhoods(queries, ks)
-    chosen = choose_search(space)
+    chosen = ChosenSearch(space)
     assert_equal_fields(chosen.neighbourhoods(queries, ks), expected)
     if metric.weighing is not None:  # no tree can measure from every center in another way
         assert chosen.name == "brute"
@@ -577,7 +576,7 @@ def test_far_centers_are_measured_exactly_whatever_the_backend(
     ).points
     space, _ = Space.of(points, np.zeros(50, dtype=np.bool_), embedding.metric)
     monkeypatch.setattr("mutandis.geometry.choose._WORTH_LOADING", 0.0)
-    search = choose_search(space)
+    search = ChosenSearch(space)
     queries = Queries.outside(points)
     search.neighbourhoods(queries, [3])
     assert search.name.startswith("compiled")

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from mutandis.geometry import kd_tree as tree
-from mutandis.geometry.brute import BruteSearch
+from mutandis.geometry import plain as tree
 from mutandis.geometry.compiled import CompiledSearch
 from mutandis.geometry.index import (
     Listing,
@@ -23,8 +22,8 @@ from mutandis.geometry.index import (
     find_within,
     group_rows,
 )
-from mutandis.geometry.kd_tree import TreeSearch
 from mutandis.geometry.metric import Metric, Points
+from mutandis.geometry.plain import BruteSearch, TreeSearch
 from tests.oracle import assert_equal_fields, list_near
 
 if TYPE_CHECKING:
@@ -96,7 +95,7 @@ def test_a_space_counts_the_rows_on_each_point() -> None:
     space, standing = Space.of(line(7, 5, 7, 7), np.array([True, True, False, True]), metric=PLAIN)
     assert space.points.coordinates[:, 0].tolist() == [7, 5]
     assert space.counts.tolist() == [3, 1]
-    assert space.negatives.tolist() == [2, 1]
+    assert space.marks[:, 0].tolist() == [2, 1]
     assert standing.tolist() == [0, 1, 0, 0]
 
 
@@ -115,10 +114,10 @@ def test_repeated_queries_are_searched_once() -> None:
 def test_queries_from_one_point_differ_by_who_asks() -> None:
     """Two people stand on the same point, one of them refused: each is without herself."""
     space, standing = Space.of(line(3, 3, 8), np.array([True, False, False]), PLAIN)
-    queries = Queries(
-        points=line(3, 3, 3),
-        own=np.array([standing[0], standing[1], -1]),
-        own_negative=np.array([True, False, False]),
+    queries = Queries.inside(
+        line(3, 3, 3),
+        np.array([standing[0], standing[1], -1]),
+        np.array([True, False, False]),
     )
     for search in backends(space):
         found = find_neighbourhoods(search, queries, [1])
@@ -289,7 +288,7 @@ def test_counts_are_those_of_a_plain_loop(
     space, standing = Space.of(points_of(cells), negative, metric)
     # kernels are not asked where float64 does not hold every distance
     assume(backend != "compiled" or CompiledSearch.can_search(space))
-    queries = Queries(points=points_of(cells), own=standing, own_negative=negative)
+    queries = Queries.inside(points_of(cells), standing, negative)
     reach = np.array(limits[: len(cells)]) * scale
     found = find_within(search_of(backend, space), queries, reach)
     for me, (x, code) in enumerate(cells):
@@ -396,7 +395,7 @@ def test_people_of_the_space_are_measured_once_whoever_is_asked_about(
     space = space_of(line(*rng.integers(0, 10**6, 60).tolist()))
     size = len(space.points)
     own = rng.permutation(size)[: size - 9]
-    asked = Queries(points=space.points.take(own), own=own, own_negative=own % 2 > 0)
+    asked = Queries.inside(space.points.take(own), own, own % 2 > 0)
     search, brute = TreeSearch.build(space, threads=1), BruteSearch(space=space)
     radius = search.neighbourhoods(asked, [5]).radius[:, 0]
     for some in (rng.permutation(len(own))[:20], np.array([3]), np.array([7, 7, 2])):
@@ -407,6 +406,6 @@ def test_people_of_the_space_are_measured_once_whoever_is_asked_about(
     # neither others, nor other centers of the same people, are taken for these
     others = np.setdiff1d(np.arange(size), own)
     for points, who in ((others, others), (own[::-1], own)):
-        queries = Queries(points=space.points.take(points), own=who, own_negative=who % 2 > 0)
+        queries = Queries.inside(space.points.take(points), who, who % 2 > 0)
         assert_equal_fields(search.neighbourhoods(queries, [5]), brute.neighbourhoods(queries, [5]))
     assert measured == [len(own), len(others), len(own)]

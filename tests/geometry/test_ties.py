@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mutandis.engine.tally import sum_nearest
-from mutandis.geometry.index import Neighbourhoods, select
+from mutandis.geometry.index import Neighbourhoods
+from mutandis.geometry.plain import select
 from tests.oracle import fractions
 
 people = st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=1, max_size=9)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mutandis.data.attribute import Attribute, AttributeKind
 from mutandis.data.columns import Categories, Numbers
 from mutandis.data.population import Population
-from mutandis.geometry.choose import choose_search
+from mutandis.geometry.choose import ChosenSearch
 from mutandis.geometry.embedding import Embedded, Embedding
 from mutandis.geometry.index import Neighbourhoods, Queries, Space, find_neighbourhoods
 
@@ -80,8 +80,8 @@ def look(world: World, ks: tuple[int, ...]) -> Looked:
     embedding = Embedding.fit(population, attributes)
     rows, centers = embedding.apply(population).points, embedding.apply(imagined)
     space, standing = Space.of(rows, world.negative, embedding.metric)
-    search = choose_search(space, threads=1)
-    own = Queries(points=rows, own=standing, own_negative=world.negative)
+    search = ChosenSearch(space, threads=1)
+    own = Queries.inside(rows, standing, world.negative)
     return Looked(
         embedding,
         rows,
@@ -294,7 +294,7 @@ def test_a_level_that_nobody_has_differs_from_everybody(world: World, unseen: in
     rows, centers = embedding.apply(population).points, embedding.apply(stranger).points
     space, _ = Space.of(rows, world.negative, embedding.metric)
     cost = int(embedding.metric.mismatch[0])
-    found = find_neighbourhoods(choose_search(space, threads=1), Queries.outside(centers), KS)
+    found = find_neighbourhoods(ChosenSearch(space, threads=1), Queries.outside(centers), KS)
     # every distance is that of the grades alone, with the full mismatch on top
     for query in range(len(world)):
         grades = np.abs(rows.coordinates[:, 0] - centers.coordinates[query, 0])

@@ -19,7 +19,7 @@ from mutandis.engine.matches import MATCHES
 from mutandis.engine.methods import Center
 from mutandis.engine.tally import Pair, too_small
 from mutandis.errors import PlanError
-from mutandis.geometry.samples import SortedPoints, rows_at_ranks
+from mutandis.numeric.order import rows_at_ranks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -186,11 +186,8 @@ def typical_radii(points: Points, metric: Metric, k: int) -> NDArray[np.float64]
     """
     if k >= len(points):
         return np.empty(0)
-    sorted_points = SortedPoints.of(points, metric)
-    place = np.empty(len(points), dtype=np.intp)
-    place[sorted_points.order] = np.arange(len(points))
-    sample = place[_sample(points, metric)].tolist()
-    return metric.as_float(np.array([sorted_points.radius(each, k) for each in sample]))
+    sample, placed, there = _sample(points, metric), metric.place(points), metric.in_place
+    return metric.as_float(np.array([there.radius(placed, one, k) for one in sample.tolist()]))
 
 
 def _sample(points: Points, metric: Metric) -> NDArray[np.intp]:

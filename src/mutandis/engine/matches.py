@@ -381,7 +381,7 @@ class Matcher:
             limits = limits_of(self.max_distance, overflow, metric)
         nearest_of = (each[:, 0] for each in (found.radius, found.inside, found.rim))
         group = Places.of(places, *nearest_of, ties=self.ties, limits=limits)
-        listed = _Listed.empty(len(first), self.scale, space.summed.shape[1])
+        listed = _Listed.empty(len(first), self.scale, space.marks.shape[1])
 
         def note(chosen: NDArray[np.intp], listing: Listing) -> None:
             for one in range(0, len(chosen), _AT_ONCE):
@@ -486,7 +486,7 @@ class Matcher:
         listed.levels.append((chosen, sizes, column.astype(np.int32), levels[whom, level]))
         listed.whole[chosen] = whole
         one = group.weigh(whose, distance, np.ones_like(count))
-        for column, marks in enumerate(space.summed.T):
+        for column, marks in enumerate(space.marks.T):
             listed.marks[chosen, column] = totals_of(one * marks[point], start)
         # one after the other, as they are sorted
         listed.apart[chosen] = np.bincount(query, weights=part * distance, minlength=len(chosen))
@@ -509,7 +509,7 @@ class Matcher:
             np.require(space.points.coordinates, requirements=["C", "W"]),
             np.require(space.points.codes, requirements=["C", "W"]),
             np.require(space.counts, requirements=["C", "W"]),
-            np.require(space.summed, requirements=["C", "W"]),
+            np.require(space.marks, requirements=["C", "W"]),
         )
         levels = np.array(scale.levels, dtype=np.int64)
         ruler = notes.Ruler(
@@ -521,7 +521,7 @@ class Matcher:
             points = listing.points.astype(np.int32, copy=False)
             room = (entries + size) * names + 1
             noted = notes.Noted(
-                np.empty((size, space.summed.shape[1]), dtype=np.int64),
+                np.empty((size, space.marks.shape[1]), dtype=np.int64),
                 np.empty(size, dtype=np.int64),
                 np.empty(size),
                 np.zeros((size, listed.numbers.shape[1]), dtype=np.int64),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mutandis.engine.tally import Nearest
-from mutandis.geometry.choose import choose_search
+from mutandis.geometry.choose import ChosenSearch
 from mutandis.geometry.index import (
     Neighbourhoods,
     Queries,
@@ -112,10 +112,10 @@ class Spaces:
             PreparedSpace(
                 rows=rows,
                 space=None if in_control else space,
-                search=choose_search(space, threads=self.threads),
+                search=ChosenSearch(space, threads=self.threads),
                 standing=standing if in_control else None,
                 repeats=len(space.points) < len(rows),
-                marks=space.marks,
+                marks=None if space.is_mask else space.marks,
             )
         )
         return self.prepared[-1]
@@ -128,11 +128,7 @@ class Spaces:
             return Queries.outside(centers)
         own = searched.standing[np.searchsorted(searched.rows, people)]
         marks = self.study.marks(people)
-        if searched.marks is None:
-            return Queries(points=centers, own=own, own_negative=marks[:, 0])
-        nothing = np.zeros(len(own), dtype=np.bool_)
-        own_marks = marks.astype(np.int64, copy=False)
-        return Queries(points=centers, own=own, own_negative=nothing, own_marks=own_marks)
+        return Queries(points=centers, own=own, own_marks=marks.astype(np.int64, copy=False))
 
     def find(
         self,

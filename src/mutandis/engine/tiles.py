@@ -40,8 +40,8 @@ from mutandis.engine.pack import (
 from mutandis.engine.study import Study, World
 from mutandis.engine.tally import Group, Links, Nearest
 from mutandis.geometry.cells import CELL, Cells, NearbySearch, sort_in_space
-from mutandis.geometry.choose import ChosenSearch, choose, choose_search
-from mutandis.geometry.index import Queries, Space, discard_progress, is_mask
+from mutandis.geometry.choose import ChosenSearch, choose
+from mutandis.geometry.index import Queries, Space, discard_progress
 from mutandis.geometry.metric import Points
 from mutandis.mapped import empty, in_file
 from mutandis.workers import Task, digest, threads_of_task
@@ -247,7 +247,7 @@ def _space_arrays(space: Space) -> _Arrays:
         "coordinates": coordinates,
         "codes": codes,
         "counts": space.counts,
-        "summed": space.summed,
+        "summed": space.marks,
     }
 
 
@@ -368,7 +368,7 @@ class _Tile:
                 search=self.control_search,
                 standing=self.standing,
                 repeats=False,
-                marks=control.marks,
+                marks=None if control.is_mask else control.marks,
             ),
             PreparedSpace(
                 rows=self.stratum.test,
@@ -376,7 +376,7 @@ class _Tile:
                 search=self.test_search,
                 standing=None,
                 repeats=False,
-                marks=test.marks,
+                marks=None if test.is_mask else test.marks,
                 facts=asked.facts,
             ),
         ]
@@ -462,7 +462,7 @@ def compare_tile(
         return flat
     control = tile.control_groups(dict(found)[first])
     points, own = asked.embedding.apply(tile.people, people).points, tile.standing[people]
-    queries = Queries(points=points, own=own, own_negative=np.zeros(len(own), dtype=np.bool_))
+    queries = Queries(points=points, own=own, own_marks=np.zeros((len(own), 1), dtype=np.int64))
     reach, _ = reach_of(control)
     index = tile.cells().points_near(points, reach.astype(np.float64), asked.embedding.metric)
     start, stop = (np.searchsorted(tile.standing, index, side) for side in ("left", "right"))
@@ -521,13 +521,12 @@ def _space(asked: _Asked, side: str, part: str = "") -> Space:
     folder = asked.control if side == "control" else asked.test
     names = ("coordinates", "codes", "counts", "summed")
     coordinates, codes, counts, summed = (_mapped(folder / f"{part}{name}.npy") for name in names)
-    masked = is_mask(_mapped(asked.people / "marks.npy"))
     return Space(
         points=Points(coordinates=coordinates, codes=codes),
         counts=counts,
-        negatives=summed[:, 0] if masked else np.broadcast_to(np.int64(0), len(summed)),
+        marks=summed,
         metric=asked.embedding.metric,
-        marks=None if masked else summed,
+        is_mask=summed.shape[1] == 1 and _mapped(asked.people / "marks.npy").dtype == np.bool_,
     )
 
 
@@ -541,7 +540,7 @@ def _open_search(asked: _Asked, side: str) -> ChosenSearch:
     threads, metric = threads_of_task(), asked.embedding.metric
     space = _space(asked, side)
     # numbers of refusals and sums of marks may be the same files
-    key = (folder, digest(metric), threads, space.marks is None)
+    key = (folder, digest(metric), threads, space.is_mask)
     if key in _OPENED:
         return _OPENED[key]
     grown = {each.stem.removeprefix(_GROWN): each for each in folder.glob(f"{_GROWN}*.npy")}
@@ -552,9 +551,9 @@ def _open_search(asked: _Asked, side: str) -> ChosenSearch:
         measured = replace(measured, metric=metric.in_place)
         arrays = {name: _mapped(path) for name, path in grown.items()}
         search = CompiledSearch(measured, threads=threads, grown=arrays)
-        made = ChosenSearch.of(measured, metric, search, threads=threads)
+        made = ChosenSearch.of(measured, metric, search)
     else:
-        made = choose_search(space, threads=threads)
+        made = ChosenSearch(space, threads=threads)
     while len(_OPENED) > 1:
         del _OPENED[next(iter(_OPENED))]
     _OPENED[key] = made

@@ -13,23 +13,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mutandis.geometry.brute import BruteSearch
 from mutandis.geometry.index import discard_progress
-from mutandis.geometry.kd_tree import TreeSearch, tree_dimensions
+from mutandis.geometry.plain import BruteSearch, TreeSearch, tree_dimensions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from mutandis.geometry.index import (
-        Listing,
         Neighbourhoods,
         Progress,
         Queries,
         RadiusCounts,
         Search,
         Space,
+        Use,
     )
     from mutandis.geometry.metric import Metric, Points
 
@@ -42,21 +41,14 @@ _WORTH_LOADING = 0.5
 # the tree per point it examines; a scan per query, and per point and attribute.
 _TREE_QUERY, _TREE_GROWTH, _TREE_POINT = 2e-5, 1.7, 4e-8
 _SCAN_QUERY, _SCAN_CELL = 1e-4, 1e-8
-# sums of integers up to this are exact in float64
-_EXACT = 2**53
-
-
-def choose_search(space: Space, *, threads: int = -1) -> ChosenSearch:
-    """Give a search that chooses its backend when it knows how many queries there are."""
-    return ChosenSearch(space, threads=threads)
+_EXACT = 2**53  # sums of integers up to this are exact in float64
 
 
 class ChosenSearch:
     """Search with the backend that is likely to be the fastest for the queries at hand."""
 
     def __init__(self, space: Space, *, threads: int = -1) -> None:
-        self._metric = space.metric
-        in_place = self._metric.in_place
+        self._metric, in_place = space.metric, space.metric.in_place
         points = self._metric.place(space.points)
         self._space: Space | None = replace(space, points=points, metric=in_place)
         self._threads = threads
@@ -64,11 +56,9 @@ class ChosenSearch:
         self._latest = ""
 
     @classmethod
-    def of(
-        cls, space: Space, metric: Metric, compiled: Search, *, threads: int = -1
-    ) -> ChosenSearch:
+    def of(cls, space: Space, metric: Metric, compiled: Search) -> ChosenSearch:
         """Take a search that is there already, of points that are where they are measured."""
-        made = cls(space, threads=threads)
+        made = cls(space)
         made._metric, made._made, made._latest = metric, {"compiled": compiled}, "compiled"
         made._space = space if metric.squared else None
         return made
@@ -93,11 +83,7 @@ class ChosenSearch:
         return self._backend(points).arrange(points)
 
     def visit(
-        self,
-        queries: Queries,
-        limits: NDArray[np.int64],
-        rows: NDArray[np.int64],
-        use: Callable[[NDArray[np.intp], Listing], None],
+        self, queries: Queries, limits: NDArray[np.int64], rows: NDArray[np.int64], use: Use
     ) -> None:
         queries = self._place(queries)
         self._backend(queries.points).visit(queries, limits, rows, use)
@@ -112,9 +98,7 @@ class ChosenSearch:
     def _backend(self, centers: Points) -> Search:
         space = self._space
         if space is not None:
-            self._latest = choose(space, len(centers))
-            if "compiled" in self._made:
-                self._latest = "compiled"
+            self._latest = "compiled" if "compiled" in self._made else choose(space, len(centers))
             if self._latest == "compiled" and not _reaches(space, centers):
                 self._latest = _without_kernels(space)
             if self._latest not in self._made:
@@ -138,7 +122,7 @@ def _without_kernels(space: Space) -> str:
 
 
 def _reaches(space: Space, centers: Points) -> bool:
-    """Tell whether float64 holds the squares of all distances from these centers exactly."""
+    """Return whether float64 holds the squares of all distances from these centers exactly."""
     if not space.metric.squared:
         return True  # a center is moved into the span of the points
     here = space.points.coordinates
@@ -159,7 +143,7 @@ def _seconds(space: Space, queries: int) -> float:
 
 
 def _can_compile(space: Space) -> bool:
-    """Tell whether kernels are available, and exact in this space."""
+    """Return whether kernels are available, and exact in this space."""
     try:
         from mutandis.geometry.compiled import CompiledSearch
     except ImportError:  # numba may lag behind NumPy: then slower, but just as exact

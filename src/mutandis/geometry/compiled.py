@@ -18,26 +18,16 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from mutandis.geometry.index import Listing, Neighbourhoods, Queries, RadiusCounts, discard_progress
+from mutandis.geometry.index import (
+    Listing,
+    Neighbourhoods,
+    Queries,
+    RadiusCounts,
+    discard_progress,
+)
+from mutandis.geometry.kernels import descent, scan
 from mutandis.geometry.kernels.bounds import Costs, choose_signs, level_bits, slants_of
-from mutandis.geometry.kernels.descent import (
-    KernelQueries,
-    TreeListing,
-    homes,
-    list_in_tree,
-    nearest_in_tree,
-    within_in_tree,
-)
-from mutandis.geometry.kernels.scan import (
-    BLOCK,
-    FARTHEST,
-    LARGEST_BYTE,
-    Bytes,
-    pack,
-    scan_blocks,
-    turns_for,
-)
-from mutandis.geometry.kernels.selection import HALF, ONE_PERSON, Answers
+from mutandis.geometry.kernels.reservoir import HALF, ONE_PERSON, Answers
 from mutandis.geometry.kernels.steps import MOST_ATTRIBUTES, Steps, take_steps
 from mutandis.geometry.kernels.tree import (
     Boxes,
@@ -56,32 +46,27 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.geometry.index import Progress, Space
+    from mutandis.geometry.index import Progress, Space, Use
+    from mutandis.geometry.kernels.descent import KernelQueries
     from mutandis.geometry.metric import Points
 
-__all__ = ["CompiledSearch"]
-
-# points in a leaf: they are filtered in the time that another level of boxes would take
-LEAF = 384
-# queries that a thread answers at a time
-_CHUNK = 2048
-# points that go first, to measure how much of the space the tree has to examine
-_PILOT = 64
-# A scan takes about a fifth of the time per point that the tree does.
-_SCAN_FROM = 0.8
+LEAF = 384  # points in a leaf: they are filtered in the time that another level of boxes would take
+_CHUNK = 2048  # queries that a thread answers at a time
+_PILOT = 64  # points that go first, to measure how much of the space the tree has to examine
+_SCAN_FROM = 0.8  # a scan takes about a fifth of the time per point that the tree does
 # one point in 32 is in the sample that guesses radii
 _SAMPLE_SHARE, _SMALLEST_SAMPLE = 32, 1024
-# a guess from further down than this would take longer than it saves
-_LARGEST_RANK = 256
+_LARGEST_RANK = 256  # a guess from further down than this would take longer than it saves
 # points that are listed at a time, and whose people are noted at a time
 _LISTED, _AT_ONCE = 1 << 21, 1 << 16
+_EXACT = 2**53  # no distance among the points is larger, so a limit need not be
 
 
 class CompiledSearch:
     """Search with kernels that numba compiles; see `kernels/` for how they work.
 
     `kernel` ("tree" or "scan") overrides the choice by the data; `leaf` is how many points a leaf
-    of the tree may hold; `grown` is what `arrays` gives of a search of the same space, so that no
+    of the tree may hold; `grown` is what `arrays` returns of a search of the same space, so that no
     tree need be built.
     """
 
@@ -97,10 +82,9 @@ class CompiledSearch:
         self._threads = threads if threads > 0 else cpu_count() or 1
         self._kernel = kernel
         self.name = "compiled tree"
-        self._squared = space.metric.squared
-        self._mismatch = space.metric.mismatch
+        self._squared, self._mismatch = space.metric.squared, space.metric.mismatch
         self._costs = Costs(self._mismatch.astype(np.float64), (2,) if self._squared else ())
-        self._arranged: tuple[Points, NDArray[np.intp]] | None = None  # who was searched for last
+        self._arranged: tuple[Points, NDArray[np.intp]] | None = None  # last searched for
         # until it is settled which kernel reads them
         self._given: Points | None = space.points
         self._grid: Grid | None = None
@@ -118,11 +102,10 @@ class CompiledSearch:
         # sides of boxes are compared with what names cost: for squares, with its root
         sides = space.metric.lengths(self._mismatch)
         self._tree = grow(self._points, sides, self._order, leaf=leaf, threads=self._threads)
-        self._crowd = empty(len(points), np.int64)
+        self._crowd, counted = empty(len(points), np.int64), space.counted
         for start in range(0, len(points), _AT_ONCE):
             some = self._order[start : start + _AT_ONCE]
-            crowd = (space.counts[some] << HALF) + space.negatives[some]
-            self._crowd[start : start + _AT_ONCE] = crowd
+            self._crowd[start : start + _AT_ONCE] = (space.counts[some] << HALF) + counted[some]
 
     def _take_up(self, grown: Mapping[str, NDArray[Any]]) -> None:
         self._low, self._high, self._signs = (grown[name] for name in ("low", "high", "signs"))
@@ -133,7 +116,7 @@ class CompiledSearch:
         self._steps = Steps(*(grown[f"step-{name}"] for name in Steps._fields))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Give what the search is made of, as arrays by name."""
+        """Return what the search is made of, as arrays by name."""
         start, stop, right, boxes = self._tree
         return {
             "low": self._low,
@@ -152,14 +135,12 @@ class CompiledSearch:
 
     @staticmethod
     def can_search(space: Space) -> bool:
-        """Tell whether the kernels are exact in this space, and have something to measure."""
-        points = space.points
+        """Return whether the kernels are exact in this space, and have something to measure."""
+        points, metric = space.points, space.metric
         return bool(
             0 < len(points) <= space.counts.sum() < 2 ** (HALF - 1)
             and 0 < points.coordinates.shape[1] + points.codes.shape[1] <= MOST_ATTRIBUTES
-            and exact_in_floats(
-                points.coordinates, space.metric.mismatch, squared=space.metric.squared
-            )
+            and exact_in_floats(points.coordinates, metric.mismatch, squared=metric.squared)
         )
 
     def neighbourhoods(
@@ -174,19 +155,18 @@ class CompiledSearch:
         order = self._in_tree_order(queries)
         if (queries.own < 0).all():  # others have a place in the tree
             self._arranged = (queries.points, order)
-        scan = self._wants_scan(rising)
+        scans = self._wants_scan(rising)
 
         def work(rows: NDArray[np.intp]) -> None:
-            chunk = queries.take(rows)
-            overflow, centers = self._centers(chunk)
-            answers = self._scan(centers, rising) if scan else self._descend(centers, rising)[0]
-            radius, inside, negatives, rim, negatives_rim = (part[:, back] for part in answers)
+            overflow, centers = self._centers(queries.take(rows))
+            answers = self._scan(centers, rising) if scans else self._descend(centers, rising)[0]
+            radius, inside, marks, rim, marks_rim = (part[:, back] for part in answers)
             here = Neighbourhoods(
                 radius=radius + overflow[:, None],
                 inside=inside,
                 rim=rim,
-                marks_inside=negatives[:, :, np.newaxis],
-                marks_rim=negatives_rim[:, :, np.newaxis],
+                marks_inside=marks[:, :, np.newaxis],
+                marks_rim=marks_rim[:, :, np.newaxis],
             )
             found.put(rows, here)
 
@@ -198,13 +178,12 @@ class CompiledSearch:
 
         def work(rows: NDArray[np.intp]) -> None:
             overflow, centers = self._centers(queries.take(rows))
-            # no distance among the points is larger than 2**53, so a limit need not be
-            left = np.minimum(limits[rows] - overflow, 2**53).astype(np.float64)
+            left = np.minimum(limits[rows] - overflow, _EXACT).astype(np.float64)
             counted = _room_for_answers(len(rows), 1)
-            within_in_tree(self._tree, self._steps, self._exact, centers, left, counted)
-            people, negatives = counted.inside[:, 0], counted.negatives_inside
+            descent.within_in_tree(self._tree, self._steps, self._exact, centers, left, counted)
+            people, marks = counted.inside[:, 0], counted.marks_inside
             farthest = np.where(people > 0, counted.radius[:, 0] + overflow, -1)
-            found.put(rows, RadiusCounts(people=people, marks=negatives, farthest=farthest))
+            found.put(rows, RadiusCounts(people=people, marks=marks, farthest=farthest))
 
         self._in_chunks(work, self._in_tree_order(queries), discard_progress)
         return found
@@ -215,16 +194,14 @@ class CompiledSearch:
         return self._in_tree_order(Queries.outside(points))
 
     def visit(
-        self,
-        queries: Queries,
-        limits: NDArray[np.int64],
-        rows: NDArray[np.int64],
-        use: Callable[[NDArray[np.intp], Listing], None],
+        self, queries: Queries, limits: NDArray[np.int64], rows: NDArray[np.int64], use: Use
     ) -> None:
         capacity = np.minimum(rows, len(self._order))
 
         def work(chunk: NDArray[np.intp]) -> None:
-            for part in np.split(chunk, _cuts(capacity[chunk])):
+            # each part lists no more than fits into the memory
+            cuts = np.flatnonzero(np.diff(np.cumsum(capacity[chunk]) // _LISTED)) + 1
+            for part in np.split(chunk, cuts):
                 use(part, self._list(queries.take(part), limits[part], capacity[part]))
 
         # rows of the space have a place in the tree; others come as `arrange` has put them
@@ -237,17 +214,17 @@ class CompiledSearch:
         self, queries: Queries, limits: NDArray[np.int64], capacity: NDArray[np.int64]
     ) -> Listing:
         overflow, centers = self._centers(queries)
-        left = np.minimum(limits - overflow, 2**53).astype(np.float64)
+        left = np.minimum(limits - overflow, _EXACT).astype(np.float64)
         # a point stands for at least one row; behind the last one there is a spare
         points = np.empty(int(capacity.sum()) + 1, dtype=np.int32)
         distances = np.empty(len(points), dtype=np.int64)
         start = np.zeros(len(limits) + 1, dtype=np.intp)
-        listing = TreeListing(self._order, overflow, start, points, distances)
-        list_in_tree(self._tree, self._steps, self._exact, centers, left, listing)
+        listing = descent.TreeListing(self._order, overflow, start, points, distances)
+        descent.list_in_tree(self._tree, self._steps, self._exact, centers, left, listing)
         return Listing(start=start, points=points[: start[-1]], distances=distances[: start[-1]])
 
     def _centers(self, queries: Queries) -> tuple[NDArray[np.int64], KernelQueries]:
-        """Move queries into the span of the points; give how far each of them was moved.
+        """Move queries into the span of the points; return how far each of them was moved.
 
         Where distances are squared, they stay: the move would not shorten all distances alike.
         """
@@ -262,8 +239,9 @@ class CompiledSearch:
         if inside_space.any():
             place[inside_space] = self._place[queries.own[inside_space]]
         slants = slants_of(inside, self._low, self._signs).astype(np.float64)
-        herself = ONE_PERSON + queries.own_negative
-        return overflow, KernelQueries(values, slants, level_bits(points.codes), place, herself)
+        oneself = ONE_PERSON + queries.own_marks[:, 0]
+        bits = level_bits(points.codes)
+        return overflow, descent.KernelQueries(values, slants, bits, place, oneself)
 
     @property
     def _points(self) -> Grid:
@@ -291,7 +269,8 @@ class CompiledSearch:
         leaf = np.empty(len(queries), dtype=np.min_scalar_type(len(self._tree.start)))
 
         def work(rows: NDArray[np.intp]) -> None:
-            leaf[rows] = homes(self._tree, self._costs, self._centers(queries.take(rows))[1])
+            centers = self._centers(queries.take(rows))[1]
+            leaf[rows] = descent.homes(self._tree, self._costs, centers)
 
         rows = np.arange(len(queries))
         if len(queries) <= 4 * _CHUNK:
@@ -331,7 +310,9 @@ class CompiledSearch:
     def _descend(self, centers: KernelQueries, ks: NDArray[np.int64]) -> tuple[Answers, int]:
         """Answer from the tree, and count the points that were examined."""
         answers = _room_for_answers(len(centers.values), len(ks))
-        examined = nearest_in_tree(self._tree, self._steps, self._exact, centers, ks, answers)
+        examined = descent.nearest_in_tree(
+            self._tree, self._steps, self._exact, centers, ks, answers
+        )
         if (answers.radius < 0).any():
             raise RuntimeError("the search found fewer rows than there are: please report this")
         return answers, examined
@@ -339,7 +320,7 @@ class CompiledSearch:
     def _wants_scan(self, ks: NDArray[np.int64]) -> bool:
         """Send some of the points themselves down the tree, and see whether it prunes enough.
 
-        So it depends on the space alone: whoever is searched for, and by how many processes.
+        So it depends on the space alone, and neither on queries nor on the number of processes.
         """
         if self._kernel is None:
             size = len(self._order)
@@ -362,19 +343,19 @@ class CompiledSearch:
         spans = (self._high - self._low).max(initial=0)
         if self._squared:
             # as many bytes as leave room for the sum of their squares
-            largest = isqrt(FARTHEST // (len(self._low) + len(self._mismatch)))
+            largest = isqrt(scan.FARTHEST // (len(self._low) + len(self._mismatch)))
             root = isqrt(int(self._mismatch.max(initial=0))) + 1
             return int(max(spans, root)) // largest + 1
-        return int(max(spans, self._mismatch.max(initial=0))) // LARGEST_BYTE + 1
+        return int(max(spans, self._mismatch.max(initial=0))) // scan.LARGEST_BYTE + 1
 
     @cached_property
-    def _bytes(self) -> Bytes:
+    def _bytes(self) -> scan.Bytes:
         step = max(1, len(self._order) // max(_SMALLEST_SAMPLE, len(self._order) // _SAMPLE_SHARE))
         sample = np.ascontiguousarray(self._order[::step])
-        return Bytes(
-            pack(self._points, self._order, self._quantum),
-            boxes_over(self._points, self._order, BLOCK),
-            pack(self._points, sample, self._quantum),
+        return scan.Bytes(
+            scan.pack(self._points, self._order, self._quantum),
+            boxes_over(self._points, self._order, scan.BLOCK),
+            scan.pack(self._points, sample, self._quantum),
             len(sample),
             self._quantum,
             (self._mismatch // self._quantum**2).astype(np.uint16)
@@ -385,15 +366,14 @@ class CompiledSearch:
 
     @cached_property
     def _exact(self) -> Exact:
-        rows = exact_rows(self._points, self._order)
-        return Exact(rows, self._crowd, self._costs)
+        return Exact(exact_rows(self._points, self._order), self._crowd, self._costs)
 
     def _scan(self, centers: KernelQueries, ks: NDArray[np.int64]) -> Answers:
         answers = _room_for_answers(len(centers.values), len(ks))
         self._scan_into(answers, centers, ks, rank=self._rank(int(ks[-1])))
         again = np.flatnonzero(answers.radius[:, 0] < 0)
         if len(again):
-            few = KernelQueries._make(part[again] for part in centers)
+            few = descent.KernelQueries._make(part[again] for part in centers)
             corrected = _room_for_answers(len(again), len(ks))
             self._scan_into(corrected, few, ks, rank=-1)
             for whole, part in zip(answers, corrected, strict=True):
@@ -408,15 +388,15 @@ class CompiledSearch:
         if self._squared:
             inside = np.clip(inside, 0, self._high - self._low)
         steps = inside.astype(np.int64) // self._quantum
-        names = centers.values[:, numbers:].astype(np.int64) & LARGEST_BYTE
-        scan_blocks(
+        names = centers.values[:, numbers:].astype(np.int64) & scan.LARGEST_BYTE
+        scan.scan_blocks(
             self._bytes,
             self._exact,
             centers,
             np.concatenate([steps, names], axis=1).astype(np.uint8),
             ks,
             rank,
-            turns_for(int(ks[-1]), rank),
+            scan.turns_for(int(ks[-1]), rank),
             answers,
         )
 
@@ -425,11 +405,6 @@ class CompiledSearch:
         expected = k * self._bytes.sampled / len(self._order)
         rank = int(np.ceil(expected + 3 * np.sqrt(expected) + 2))
         return rank if rank < min(self._bytes.sampled, _LARGEST_RANK) else -1
-
-
-def _cuts(capacity: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Tell where to cut a chunk so that each part lists no more than fits into the memory."""
-    return np.flatnonzero(np.diff(np.cumsum(capacity) // _LISTED)) + 1
 
 
 def _room_for_answers(queries: int, ks: int) -> Answers:

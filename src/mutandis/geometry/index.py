@@ -1,25 +1,19 @@
-"""The search protocol: what is asked, and the narrow interface behind which a backend answers.
+"""The search protocol: what an index is asked, and the few integers that it answers with.
 
-Backends
---------
-`brute`
-    Measures every pair. Plain enough to be the oracle of all others.
-`kd_tree`
-    SciPy's KD-tree proposes candidates in floating point; they are measured again in integers, and
-    more are asked for until no tie can be missing.
-`kernel_search`
-    Kernels of our own in machine code: a tree with boxes and level masks, or a scan of one-byte
-    coordinates where boxes prune nothing. For large tables.
+Let r be the distance of the k-th nearest row. Rows strictly inside r belong to the group. The m
+rows at exactly r compete for the places that are left, and their order has no meaning, so under the
+policy "fair" they share: each holds (k - inside)/m of a place. Under "all" every one of them
+belongs, and the group is larger than k. Either way, sorting the file differently changes nothing
+(docs/adr/0002-ties.md).
 
-All are exact, so the choice between them (`choose.py`) can change the time an audit takes and
-nothing else. A backend sees distinct points with their multiplicities; it never sees rows, ids or
-policies on ties.
+An index sees distinct points with multiplicities; it sees no rows, ids or policies on ties. All
+indexes are exact, so the choice between them (`choose.py`) changes the time and nothing else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
@@ -35,6 +29,15 @@ if TYPE_CHECKING:
     from mutandis.geometry.metric import Metric, Points
 
 Ties = Literal["fair", "all"]
+Progress = Callable[[int], None]
+"""Called again and again with the number of further complainants for whom a search is done."""
+
+
+def discard_progress(more: int) -> None:
+    """Do nothing with progress."""
+
+
+# --- answers --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,20 +47,24 @@ class Neighbourhoods(ByRow):
     radius: NDArray[np.int64]  # the distance of the k-th nearest row
     inside: NDArray[np.int64]  # rows strictly nearer
     rim: NDArray[np.int64]  # rows at exactly that distance
-    # sums of the marks of both, in a third dimension: a search sums one column
-    marks_inside: NDArray[np.int64]
+    marks_inside: NDArray[np.int64]  # sums of the marks of both, in a third dimension
     marks_rim: NDArray[np.int64]
 
     @classmethod
     def empty(cls, queries: int, ks: int, width: int = 1) -> Neighbourhoods:
-        shape = (queries, ks)
-        counts = {name: np.zeros(shape, dtype=np.int64) for name in ("radius", "inside", "rim")}
-        sums = (np.zeros((*shape, width), dtype=np.int64) for _ in range(2))
-        return cls(**counts, marks_inside=next(sums), marks_rim=next(sums))
+        radius, inside, rim = (np.zeros((queries, ks), dtype=np.int64) for _ in range(3))
+        marks, marks_rim = (np.zeros((queries, ks, width), dtype=np.int64) for _ in range(2))
+        return cls(radius=radius, inside=inside, rim=rim, marks_inside=marks, marks_rim=marks_rim)
 
     def at(self, ks: slice) -> Neighbourhoods:
         """Return a copy for some of the ks."""
-        return Neighbourhoods(**{f.name: getattr(self, f.name)[:, ks].copy() for f in fields(self)})
+        return Neighbourhoods(
+            radius=self.radius[:, ks].copy(),
+            inside=self.inside[:, ks].copy(),
+            rim=self.rim[:, ks].copy(),
+            marks_inside=self.marks_inside[:, ks].copy(),
+            marks_rim=self.marks_rim[:, ks].copy(),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,179 +82,31 @@ class RadiusCounts(ByRow):
         return cls(people=people, marks=marks, farthest=farthest)
 
 
-def select(
-    distances: NDArray[np.int64],
-    counts: NDArray[np.int64],
-    negatives: NDArray[np.int64],
-    ks: Sequence[int],
-) -> Neighbourhoods:
-    """Find the k-th nearest distance among candidates and count the rows inside it and on it."""
-    # each query has a row of candidates, in any order, which stand for at least max(ks) rows
-    if (distances[:, 1:] < distances[:, :-1]).any():
-        order = np.argsort(distances, axis=1, kind="stable")
-        distances, counts, negatives = (
-            np.take_along_axis(each, order, axis=1) for each in (distances, counts, negatives)
-        )
-    near, people, refused = distances, _running_totals(counts), _running_totals(negatives)
-    found = Neighbourhoods.empty(len(distances), len(ks))
-    for column, k in enumerate(ks):
-        # the k-th nearest row is where the running count first reaches k
-        last = np.argmax(people[:, 1:] >= k, axis=1)
-        radius = np.take_along_axis(near, last[:, None], axis=1)
-        inner, outer = (near < radius).sum(axis=1), (near <= radius).sum(axis=1)
-        inside, refused_inside = _before(people, inner), _before(refused, inner)
-        found.radius[:, column] = radius[:, 0]
-        found.inside[:, column] = inside
-        found.marks_inside[:, column, 0] = refused_inside
-        found.rim[:, column] = _before(people, outer) - inside
-        found.marks_rim[:, column, 0] = _before(refused, outer) - refused_inside
-    return found
-
-
-def count_candidates(
-    distances: NDArray[np.int64],
-    counts: NDArray[np.int64],
-    negatives: NDArray[np.int64],
-    limits: NDArray[np.int64],
-) -> RadiusCounts:
-    """Count among candidates as `select` takes them, within one limit per query."""
-    # a point with no row but the complainant's own is not a neighbour
-    near = (distances <= limits[:, None]) & (counts > 0)
-    return RadiusCounts(
-        people=(near * counts).sum(axis=1, dtype=np.int64),
-        marks=(near * negatives).sum(axis=1, dtype=np.int64)[:, np.newaxis],
-        farthest=np.where(near, distances, -1).max(axis=1, initial=-1).astype(np.int64),
-    )
-
-
-def _running_totals(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Total the first 0, 1, 2, … candidates of each query."""
-    totals = np.zeros((len(values), values.shape[1] + 1), dtype=np.int64)
-    np.cumsum(values, axis=1, out=totals[:, 1:])
-    return totals
-
-
-def _before(totals: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.asarray(np.take_along_axis(totals, stop[:, None], axis=1)[:, 0], dtype=np.int64)
-
-
-Progress = Callable[[int], None]
-"""Called again and again with the number of further complainants for whom a search is done."""
-
-
-def discard_progress(more: int) -> None:
-    """Do nothing with progress."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Space:
-    """A search space: distinct points, the rows at each, and those with a negative outcome."""
-
-    points: Points
-    counts: NDArray[np.int64]
-    negatives: NDArray[np.int64]
-    metric: Metric
-    # other marks than whether an outcome is negative: their sums at each point, by column. Searches
-    # do not see them, and count no negatives; `_sum_marks` adds them up afterwards
-    marks: NDArray[np.int64] | None = None
-
-    @property
-    def summed(self) -> NDArray[np.int64]:
-        """Sums of the marks of the rows at each point, by column."""
-        return self.negatives[:, np.newaxis] if self.marks is None else self.marks
-
-    def take(self, some: NDArray[np.intp] | slice) -> Space:
-        """Give some of the points, in this order."""
-        return replace(
-            self,
-            points=self.points.take(some),
-            counts=self.counts[some],
-            negatives=self.negatives[some],
-            marks=None if self.marks is None else self.marks[some],
-        )
-
-    @classmethod
-    def of(
-        cls, points: Points, marks: NDArray[Any], metric: Metric
-    ) -> tuple[Space, NDArray[np.intp]]:
-        """Collapse rows into a space; return it with the point of each row.
-
-        A mask tells which rows have a negative outcome; integers, in columns, are other marks.
-        """
-        first, group = group_rows(points)
-        alone = len(first) == len(points)  # no duplicate rows: no copies are needed
-        counts: NDArray[np.int64] = np.broadcast_to(np.int64(1), len(points))
-        if not alone:
-            points = points.take(first)
-            counts = np.bincount(group, minlength=len(first)).astype(np.int64)
-        if not is_mask(marks):
-            sums = marks.astype(np.int64)
-            if not alone:
-                sums = np.zeros((len(first), marks.shape[1]), dtype=np.int64)
-                np.add.at(sums, group, marks)
-            nothing = np.broadcast_to(np.int64(0), len(first))
-            space = cls(points=points, counts=counts, negatives=nothing, metric=metric, marks=sums)
-            return space, group
-        negative = marks.reshape(-1)
-        negatives = negative.astype(np.int64)
-        if not alone:
-            negatives = np.bincount(group[negative], minlength=len(first)).astype(np.int64)
-        return cls(points=points, counts=counts, negatives=negatives, metric=metric), group
-
-
-def is_mask(marks: NDArray[Any]) -> bool:
-    """Return whether marks are one column of booleans, which a search counts with the rows."""
-    return marks.dtype == np.bool_ and marks.size == len(marks)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Queries(ByRow):
-    """Centers to search around.
-
-    `own` is the complainant's own point in the space (she is not her own neighbour), -1 where she
-    is not in the space; `own_negative` is whether her own outcome is negative.
-    """
-
-    points: Points
-    own: NDArray[np.intp]
-    own_negative: NDArray[np.bool_]
-    # other marks of their own rows, by column, where such are summed
-    own_marks: NDArray[np.int64] | None = None
-
-    @classmethod
-    def outside(cls, points: Points) -> Queries:
-        """Make queries from centers that are not rows of the space."""
-        size = len(points)
-        return cls(
-            points=points,
-            own=np.broadcast_to(np.intp(-1), size),
-            own_negative=np.broadcast_to(np.bool_(False), size),  # noqa: FBT003
-        )
-
-    def __len__(self) -> int:
-        return len(self.points)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
     """The points within the limits of some queries, one query after the other.
 
-    Those of the i-th query stand at the places start[i] to start[i + 1], in any order; her own
-    point is among them.
+    Those of the i-th query have the places start[i] to start[i + 1], in any order; the
+    complainant's own point is among them.
     """
 
     start: NDArray[np.intp]
     points: NDArray[np.signedinteger]
     distances: NDArray[np.int64]
 
+    @property
+    def query(self) -> NDArray[np.intp]:
+        """The query of each entry."""
+        return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
+
     def part(self, queries: slice) -> Listing:
-        """Give the listing of some queries."""
+        """Return the listing of some queries."""
         start = self.start[queries.start : queries.stop + 1]
         points, distances = (each[start[0] : start[-1]] for each in (self.points, self.distances))
         return Listing(start=start - start[0], points=points, distances=distances)
 
     def repeat(self, times: int, points: int) -> Listing:
-        """Give the same several times, each time as if on so many further points."""
+        """Repeat the listing, each time on so many further points."""
         if times == 1:
             return self
         again = np.arange(times)
@@ -257,6 +116,82 @@ class Listing:
             points=np.add.outer(again * points, self.points).ravel(),
             distances=np.tile(self.distances, times),
         )
+
+
+Use = Callable[["NDArray[np.intp]", Listing], None]
+"""Takes queries and their listing, on any thread and in any order, each query once."""
+
+
+# --- questions ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Space:
+    """A search space: distinct points, the rows at each, and the sums of their marks."""
+
+    points: Points
+    counts: NDArray[np.int64]
+    marks: NDArray[np.int64]  # by column
+    metric: Metric
+    is_mask: bool = True  # marks are one column of zeros and ones, which a search counts
+
+    @property
+    def counted(self) -> NDArray[np.int64]:
+        """What a search counts with the rows at each point: the marks of a mask."""
+        return self.marks[:, 0] if self.is_mask else np.zeros(len(self.counts), dtype=np.int64)
+
+    def take(self, some: NDArray[np.intp] | slice) -> Space:
+        """Return some of the points, in this order."""
+        return replace(
+            self,
+            points=self.points.take(some),
+            counts=self.counts[some],
+            marks=self.marks[some],
+        )
+
+    @classmethod
+    def of(
+        cls, points: Points, marks: NDArray[Any], metric: Metric
+    ) -> tuple[Space, NDArray[np.intp]]:
+        """Collapse rows, with their marks, into a space; return it with the point of each row."""
+        marks = marks.reshape(len(points), -1)
+        is_mask = marks.dtype == np.bool_ and marks.shape[1] == 1
+        first, group = group_rows(points)
+        counts: NDArray[np.int64] = np.broadcast_to(np.int64(1), len(points))
+        sums = marks.astype(np.int64)
+        if len(first) < len(points):  # without duplicate rows no copies are needed
+            points = points.take(first)
+            counts = np.bincount(group, minlength=len(first)).astype(np.int64)
+            rows, sums = sums, np.zeros((len(first), marks.shape[1]), dtype=np.int64)
+            for column, values in zip(sums.T, rows.T, strict=True):
+                np.add.at(column, group, values)
+        space = cls(points=points, counts=counts, marks=sums, metric=metric, is_mask=is_mask)
+        return space, group
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queries(ByRow):
+    """Centers to search around; complainants are not their own neighbours."""
+
+    points: Points
+    own: NDArray[np.intp]  # the complainant's own point in the space, -1 outside of it
+    own_marks: NDArray[np.int64]  # and the marks of the complainant's own row, by column
+
+    @classmethod
+    def outside(cls, points: Points) -> Queries:
+        """Make queries from centers that are not rows of the space."""
+        size = len(points)
+        nothing = np.broadcast_to(np.int64(0), (size, 1))
+        return cls(points=points, own=np.broadcast_to(np.intp(-1), size), own_marks=nothing)
+
+    @classmethod
+    def inside(cls, points: Points, own: NDArray[np.intp], marks: NDArray[Any]) -> Queries:
+        """Make queries from people of the space, with the marks of their own rows."""
+        own_marks = marks.reshape(len(points), -1).astype(np.int64, copy=False)
+        return cls(points=points, own=own, own_marks=own_marks)
+
+    def __len__(self) -> int:
+        return len(self.points)
 
 
 class Search(Protocol):
@@ -278,27 +213,22 @@ class Search(Protocol):
         ...
 
     def arrange(self, points: Points) -> NDArray[np.intp]:
-        """Give an order in which near points follow each other, as far as it is worth the time."""
+        """Return an order in which near points follow each other, if that is worth the time."""
         ...
 
     def visit(
-        self,
-        queries: Queries,
-        limits: NDArray[np.int64],
-        rows: NDArray[np.int64],
-        use: Callable[[NDArray[np.intp], Listing], None],
+        self, queries: Queries, limits: NDArray[np.int64], rows: NDArray[np.int64], use: Use
     ) -> None:
         """List the points within each query's own limit, and hand them on a part at a time.
 
-        `rows` is the number of rows within each limit, the query's own included. `use` is called
-        with queries and their listing, on any thread and in any order, with each query once.
-        Queries that are no rows of the space should come in the order that `arrange` gives.
+        `rows` is the number of rows within each limit, the query's own included. Queries that are
+        no rows of the space should come in the order that `arrange` gives.
         """
         ...
 
 
 def group_rows(
-    points: Points, *labels: NDArray[np.integer] | NDArray[np.bool_]
+    points: Points, *labels: NDArray[np.integer]
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Group rows that agree in every coordinate, every code and every further label.
 
@@ -319,17 +249,17 @@ def find_neighbourhoods(
 ) -> Neighbourhoods:
     """Answer queries that may repeat: each distinct one is searched once, for all k together.
 
-    With `marks` at the points of the space, these are summed instead of negatives.
+    `marks` at the points of the space are summed where these are no mask.
     """
-    first, group = group_rows(queries.points, queries.own, *_told_apart(queries))
+    first, group = group_rows(queries.points, queries.own, *queries.own_marks.T)
     reported = _in_complainants(progress, distinct=len(first), complainants=len(queries))
     if len(first) < len(queries):  # where nothing repeats, no copies are needed
         queries = queries.take(first)
-    found = search.neighbourhoods(queries, ks, progress=reported)
+    found = search.neighbourhoods(_uncounted(queries, marks), ks, progress=reported)
     if marks is not None:
-        within = (found.inside + found.rim).max(axis=1) + 1
-        sums = _sum_marks(search, queries, found.radius, within, marks)
-        found = replace(found, marks_inside=sums[0], marks_rim=sums[1])
+        rows = (found.inside + found.rim).max(axis=1) + 1
+        inside, rim = _sum_marks(search, queries, found.radius, rows, marks)
+        found = replace(found, marks_inside=inside, marks_rim=rim)
     return found if len(first) == len(group) else found.take(group)
 
 
@@ -339,25 +269,28 @@ def find_within(
     limits: NDArray[np.int64],
     marks: NDArray[np.int64] | None = None,
 ) -> RadiusCounts:
-    """Answer queries that may repeat: each distinct one is searched once."""
-    first, group = group_rows(queries.points, queries.own, *_told_apart(queries), limits)
+    """Count within limits around queries that may repeat: each distinct one is searched once."""
+    first, group = group_rows(queries.points, queries.own, *queries.own_marks.T, limits)
     queries, limits = queries.take(first), limits[first]
-    found = search.within(queries, limits)
+    found = search.within(_uncounted(queries, marks), limits)
     if marks is not None:
-        sums = _sum_marks(search, queries, limits[:, None], found.people + 1, marks)
-        found = replace(found, marks=sums.sum(axis=0)[:, 0])
+        inside, rim = _sum_marks(search, queries, limits[:, None], found.people + 1, marks)
+        found = replace(found, marks=(inside + rim)[:, 0])
     return found.take(group)
 
 
-def _told_apart(queries: Queries) -> tuple[NDArray[Any], ...]:
-    return (queries.own_negative,) if queries.own_marks is None else tuple(queries.own_marks.T)
+def _uncounted(queries: Queries, marks: NDArray[np.int64] | None) -> Queries:
+    """Return queries whose own marks a search does not count."""
+    if marks is None:
+        return queries
+    return replace(queries, own_marks=np.broadcast_to(np.int64(0), (len(queries), 1)))
 
 
 def _sum_marks(
     search: Search,
     queries: Queries,
     radius: NDArray[np.int64],
-    within: NDArray[np.int64],
+    rows: NDArray[np.int64],
     marks: NDArray[np.int64],
 ) -> NDArray[np.int64]:
     """Sum marks over the rows inside each radius (a column per k) and on it, without the own row.
@@ -367,22 +300,20 @@ def _sum_marks(
     sums = np.zeros((2, *radius.shape, marks.shape[1]), dtype=np.int64)
 
     def use(chosen: NDArray[np.intp], listing: Listing) -> None:
-        start, query = listing.start, np.repeat(np.arange(len(chosen)), np.diff(listing.start))
+        start, query = listing.start, listing.query
         limits = radius[chosen]
-        mine = np.empty(0, dtype=np.intp)
-        if queries.own_marks is not None:
-            mine = np.flatnonzero(listing.points == queries.own[chosen][query])
+        mine = np.flatnonzero(listing.points == queries.own[chosen][query])
         for mark in range(marks.shape[1]):  # one at a time, as a listing may be long
             here = marks[listing.points, mark]
-            if queries.own_marks is not None:
+            if len(mine):
                 here[mine] -= queries.own_marks[chosen[query[mine]], mark]
             for column, limit in enumerate(limits.T):
                 apart = listing.distances - limit[query]
-                for place, some in enumerate((apart < 0, apart == 0)):
+                for side, some in enumerate((apart < 0, apart == 0)):
                     running = np.concatenate([[0], np.cumsum(here * some)])
-                    sums[place, chosen, column, mark] = running[start[1:]] - running[start[:-1]]
+                    sums[side, chosen, column, mark] = running[start[1:]] - running[start[:-1]]
 
-    search.visit(queries, radius.max(axis=1), within, use)
+    search.visit(queries, radius.max(axis=1), rows, use)
     return sums
 
 

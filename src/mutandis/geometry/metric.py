@@ -17,19 +17,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import chain, repeat
 from math import floor
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from mutandis.data.by_row import ByRow
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
-# the largest distance in int64
-FARTHEST = 2**63 - 1
+_FARTHEST = 2**63 - 1  # the largest distance in int64
+_SOME = 4096  # points that bound how far the nearest are
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +45,7 @@ class Points(ByRow):
 
 
 class Move(Protocol):
-    """Gives points the places at which another distance measures them."""
+    """Moves points to the places at which another distance measures them."""
 
     @property
     def columns(self) -> tuple[str, ...] | None:
@@ -52,7 +53,7 @@ class Move(Protocol):
         ...
 
     def place(self, points: Points) -> Points:
-        """Give the place of each point."""
+        """Return the place of each point."""
         ...
 
 
@@ -60,7 +61,7 @@ class Weighing(Protocol):
     """Measures from a center, where it depends on the center what a difference counts."""
 
     def terms(self, center: Points, points: Points) -> NDArray[np.int64]:
-        """Give what each attribute adds to the distance of each point from one center."""
+        """Return what each attribute adds to the distance of each point from one center."""
         ...
 
 
@@ -75,8 +76,8 @@ class Metric:
     unit: float  # stands for distance 1: a whole number, unless values were left unscaled
     exact_unit: Fraction | None = None  # the same without rounding
     squared: bool = False
-    move: Move | None = None  # where points are before they are measured; None: where they stand
-    weighing: Weighing | None = None  # measures instead, where centers say what differences count
+    move: Move | None = None  # where points are before they are measured
+    weighing: Weighing | None = None  # measures instead
     # by nominal attribute the code of missing values, which differ from each other; -1: none
     missing: NDArray[np.int32] | None = None
 
@@ -90,7 +91,7 @@ class Metric:
         return points if self.move is None else self.move.place(points)
 
     def as_center(self, points: Points) -> Points:
-        """Give points as centers: what is missing in these has a code that no point has."""
+        """Return points as centers: what is missing in these has a code that no point has."""
         if self.missing is None:
             return points
         # it is the last level, so that the next code is free
@@ -98,11 +99,15 @@ class Metric:
         return Points(coordinates=points.coordinates, codes=codes.astype(np.int32))
 
     def limit(self, distance: Fraction) -> int:
-        """Give the largest integer distance that does not exceed a distance; -1 if even 0 does."""
+        """Return the largest integer distance that does not exceed a distance; -1 if 0 does."""
         unit = Fraction(self.unit) if self.exact_unit is None else self.exact_unit
         if distance < 0:
             return -1
-        return min(floor((distance * unit) ** (2 if self.squared else 1)), FARTHEST)
+        return min(floor((distance * unit) ** (2 if self.squared else 1)), _FARTHEST)
+
+    def terms(self, differences: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return what differences of coordinates add to an integer distance."""
+        return differences**2 if self.squared else np.abs(differences)
 
     def from_center(self, center: Points, points: Points) -> NDArray[np.int64]:
         """Measure from one center (a single point) to every point."""
@@ -111,34 +116,43 @@ class Metric:
         center, points = self.as_center(self.place(center)), self.place(points)
         total = np.zeros(len(points), dtype=np.int64)
         # one attribute at a time: sums over the short side of a table take several times as long
-        for axis, number in enumerate(center.coordinates[0]):
-            total += self.terms(points.coordinates[:, axis] - number)
-        for axis, cost in enumerate(self.mismatch):
-            total += (points.codes[:, axis] != center.codes[0, axis]) * cost
+        for column, value, cost in self._columns(points, center):
+            total += self.terms(column - value) if cost is None else (column != value) * cost
         return total
 
-    def within(
-        self, center: Points, points: Points, limit: int
-    ) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
-        """Find the points within a distance of one center; give them, and their distances."""
+    def radius(self, points: Points, one: int, k: int) -> int:
+        """Return how far the k-th nearest other of one of the points is."""
+        center, every = points.take(np.array([one])), max(1, len(points) // max(_SOME, k + 2))
+        limit = _nth(self.from_center(center, points.take(slice(None, None, every))), k + 1)
         if self.weighing is not None:
-            total = self.from_center(center, points)
-            near = np.flatnonzero(total <= limit)
-            return near, total[near]
-        center, points = self.as_center(self.place(center)), self.place(points)
-        numbers = zip(points.coordinates.T, center.coordinates[0], repeat(None))
-        names = zip(points.codes.T, center.codes[0], self.mismatch, strict=True)
+            near = self.from_center(center, points)
+        else:
+            near = self._within(self.as_center(self.place(center)), self.place(points), limit)
+        # the point itself, which is at a distance where a value is missing
+        own = int(self.from_center(center, center)[0])
+        return _nth(np.delete(near, np.flatnonzero(near == own)[:1]), k)
+
+    def _within(self, center: Points, points: Points, limit: int) -> NDArray[np.int64]:
+        """Measure the points within a distance; those too far already are not measured further."""
         near, total = np.arange(len(points)), np.zeros(len(points), dtype=np.int64)
-        # whoever is too far already is not measured any further
-        for column, value, cost in chain(numbers, names):
+        for column, value, cost in self._columns(points, center):
             here = column if len(near) == len(column) else column[near]
             total += self.terms(here - value) if cost is None else (here != value) * cost
             some = np.flatnonzero(total <= limit)
             near, total = near[some], total[some]
-        return near, total
+        return total
+
+    def _columns(
+        self, points: Points, center: Points
+    ) -> Iterator[tuple[NDArray[Any], Any, np.int64 | None]]:
+        """Iterate over columns, the center's value in each, and the cost of another name."""
+        for column, value in zip(points.coordinates.T, center.coordinates[0], strict=True):
+            yield column, value, None
+        for column, value, cost in zip(points.codes.T, center.codes[0], self.mismatch, strict=True):
+            yield column, value, cost
 
     def split(self, center: Points, points: Points) -> NDArray[np.int64]:
-        """Give what each coordinate, and then each name, adds to the distance from one center."""
+        """Return what each coordinate, and then each name, adds to the distance from a center."""
         if self.weighing is not None:
             return self.weighing.terms(center, points)
         center, points = self.as_center(self.place(center)), self.place(points)
@@ -148,16 +162,16 @@ class Metric:
     def to_candidates(
         self, centers: Points, points: Points, candidates: NDArray[np.intp]
     ) -> NDArray[np.int64]:
-        """Measure from each center to its own row of candidates among the points."""
-        centers, points = self.as_center(self.place(centers)), self.place(points)
+        """Measure from each center to its own row of candidates, all where they are measured."""
+        centers = self.as_center(centers)
         total = np.zeros(candidates.shape, dtype=np.int64)
         # one attribute at a time: a third dimension would multiply the memory
-        for axis in range(points.coordinates.shape[1]):
-            there = points.coordinates[:, axis][candidates]
-            total += self.terms(there - centers.coordinates[:, axis, None])
-        for axis, cost in enumerate(self.mismatch):
-            differs = points.codes[:, axis][candidates] != centers.codes[:, axis, None]
-            total += differs * cost
+        for column, values in zip(points.coordinates.T, centers.coordinates.T, strict=True):
+            total += self.terms(column[candidates] - values[:, None])
+        for column, values, cost in zip(
+            points.codes.T, centers.codes.T, self.mismatch, strict=True
+        ):
+            total += (column[candidates] != values[:, None]) * cost
         return total
 
     def as_float(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -165,10 +179,11 @@ class Metric:
         return np.asarray(self.lengths(distances) / self.unit, dtype=np.float64)
 
     def lengths(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Give distances in units of the metric: of a sum of squares, the root."""
+        """Return distances in units of the metric: of a sum of squares, the root."""
         # -1 stands for none
         return np.sqrt(np.maximum(distances, 0)) if self.squared else distances.astype(np.float64)
 
-    def terms(self, differences: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Give what differences of coordinates add to an integer distance."""
-        return differences**2 if self.squared else np.abs(differences)
+
+def _nth(distances: NDArray[np.int64], n: int) -> int:
+    """Return the n-th smallest of some distances."""
+    return int(np.partition(distances, n - 1)[n - 1])

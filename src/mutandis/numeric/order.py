@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.data.columns import Categories, Column
-from mutandis.data.equal_rows import row_digests
+from mutandis.data.equal_rows import row_digests, sort_order
 from mutandis.mapped import in_file, take
 
 if TYPE_CHECKING:
@@ -127,3 +127,25 @@ def _bits(column: Column) -> NDArray[Bits]:
         ranks = np.cumsum(column.counts() > 0).astype(Bits)
         return take(np.concatenate([ranks, [Bits(0)]]), column.codes)
     return np.ascontiguousarray(column.values).view(Bits)
+
+
+def rows_at_ranks(
+    keys: Sequence[NDArray[np.generic]],
+    ranks: NDArray[np.intp],
+    among: NDArray[np.intp] | None = None,
+) -> NDArray[np.intp]:
+    """Return ``np.lexsort(keys[::-1])[ranks]`` without a sort by keys that are not needed."""
+    if not keys:
+        return ranks if among is None else among[ranks]
+    values = keys[0] if among is None else keys[0][among]
+    order = sort_order(values)
+    ordered = values[order]
+    first, last = (np.searchsorted(ordered, ordered[ranks], side) for side in ("left", "right"))
+    found = order[ranks] if among is None else among[order[ranks]]
+    for start, stop in set(zip(first.tolist(), last.tolist(), strict=True)):
+        if stop - start > 1:
+            equal = order[start:stop]
+            mine = np.flatnonzero(first == start)
+            equal = equal if among is None else among[equal]
+            found[mine] = rows_at_ranks(keys[1:], ranks[mine] - start, equal)
+    return found

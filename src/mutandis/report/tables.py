@@ -12,7 +12,7 @@ from mutandis.auditing.sentences import answer_own_case
 from mutandis.auditing.tipping import count_grades
 from mutandis.data.attribute import AttributeKind
 from mutandis.data.columns import Categories, plain_value
-from mutandis.geometry.samples import rows_at_ranks
+from mutandis.numeric.order import rows_at_ranks
 from mutandis.report.context import compared
 from mutandis.report.formatting import count, percent, value
 from mutandis.verdicts.findings import Verdict

@@ -4,8 +4,7 @@
 `tree.py`       what is searched: points in an order in which neighbours lie together, nodes, boxes
 `bounds.py`     how near the points of a box can be, at best, and boxes with slanted sides
 `steps.py`      points of a leaf in 16-bit steps: which may be near, a dozen at a time
-`selection.py`  the k-th nearest among weighted candidates, in linear time
-`reservoir.py`  candidates in bins: the radius shrinks without any sorting
+`reservoir.py`  the k-th nearest among weighted candidates, and bins that shrink the radius
 `descent.py`    k nearest, and all within a limit, by descending the tree
 `scan.py`       k nearest by a scan of one-byte coordinates: for many dimensions
 

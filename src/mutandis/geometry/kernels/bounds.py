@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
     from mutandis.geometry.kernels.tree import Boxes
 
-__all__ = ["Costs", "choose_signs", "least_distance", "level_bits", "measure", "slants_of"]
 
 # rows of which NumPy makes a copy at a time
 _AT_ONCE = 1 << 16
@@ -78,7 +77,7 @@ def least_distance(
     bits: NDArray[np.uint64],
     enough: float,
 ) -> float:
-    """Give a distance that no point in the box falls below.
+    """Return a distance that no point in the box falls below.
 
     Names come first: they cost most, and as soon as they alone exceed `enough`, the rest does not
     matter.
@@ -111,7 +110,7 @@ def measure(
     center: NDArray[np.float64],
     costs: Costs,
 ) -> float:
-    """Give the distance of the point at a place: numbers come first, then codes."""
+    """Return the distance of the point at a place: numbers come first, then codes."""
     mismatch = costs.mismatch
     # unsigned: numba counts negative ones from the end, and has to look at each for that
     row, numbers = np.uint64(place), np.uint64(len(center) - len(mismatch))
@@ -126,7 +125,7 @@ def measure(
 
 
 def level_bits(codes: NDArray[np.int32]) -> NDArray[np.uint64]:
-    """Give the bit that stands for each level."""
+    """Return the bit that stands for each level."""
     return np.left_shift(np.uint64(1), (codes & 63).astype(np.uint64))
 
 
@@ -153,7 +152,7 @@ def choose_signs(coordinates: NDArray[np.int64]) -> NDArray[np.int64]:
 def slants_of(
     coordinates: NDArray[np.int64], low: NDArray[np.int64], signs: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Give the slants of points, a row each, of numbers that are counted from `low`."""
+    """Return the slants of points, a row each, of numbers that are counted from `low`."""
     found = np.empty((len(coordinates), signs.shape[1]), np.int64)
     if found.size:
         for first in range(0, len(found), _AT_ONCE):

@@ -25,9 +25,13 @@ from mutandis.geometry.kernels.bounds import least_distance, measure
 from mutandis.geometry.kernels.jit import kernel, part
 from mutandis.geometry.kernels.reservoir import (
     BINS,
+    HALF,
     LAST,
+    LOWER,
+    ONE_PERSON,
     PEOPLE,
     SIZE,
+    Answers,
     answer,
     bin_of,
     clear,
@@ -36,7 +40,6 @@ from mutandis.geometry.kernels.reservoir import (
     settle,
     shrink,
 )
-from mutandis.geometry.kernels.selection import HALF, LOWER, ONE_PERSON, Answers
 from mutandis.geometry.kernels.steps import (
     STRETCH,
     Steps,
@@ -54,15 +57,6 @@ if TYPE_CHECKING:
     from mutandis.geometry.kernels.reservoir import Reservoir
     from mutandis.geometry.kernels.tree import Tree
 
-__all__ = [
-    "KernelQueries",
-    "Room",
-    "TreeListing",
-    "homes",
-    "list_in_tree",
-    "nearest_in_tree",
-    "within_in_tree",
-]
 
 # more than float64 can round off a sum of two distances, each at most 2**53
 _SLACK = 4.0
@@ -80,15 +74,15 @@ _NEAREST, _WITHIN, _LIST, _HOME = range(4)
 class KernelQueries(NamedTuple):
     """Queries: numbers and codes in one row each, slants, and the bits of the codes.
 
-    `own` is the place of the complainant's own point in the order of the tree, -1 where she is not
-    in the space; `herself` is what she adds to the count there, as `selection.py` counts.
+    `own` is the place of the complainant's own point in the order of the tree, -1 outside the
+    space; `oneself` is what the complainant adds to the count there, as `reservoir.py` counts.
     """
 
     values: NDArray[np.float64]
     slants: NDArray[np.float64]
     bits: NDArray[np.uint64]
     own: NDArray[np.int64]
-    herself: NDArray[np.int64]
+    oneself: NDArray[np.int64]
 
 
 class Room(NamedTuple):
@@ -163,7 +157,7 @@ def _next_leaf(
 
 @part
 def _starting_radius(centers: KernelQueries, query: int, last_radius: float, costs: Costs) -> float:
-    """Give a radius that holds k others of this query, from what was found for the one before."""
+    """Return a radius that holds k others of this query, from what was found for the one before."""
     if query == 0 or (centers.own[query] >= 0 and centers.own[query - 1] < 0):
         return np.inf
     apart = measure(centers.values, query - 1, centers.values[query], costs)
@@ -178,14 +172,14 @@ def _take_up(
     exact: Exact, centers: KernelQueries, query: int, start: int, found: int, room: Room
 ) -> None:
     """Measure what a stretch has near, and keep what is in the bins up to the last."""
-    center, own, herself = centers.values[query], centers.own[query], centers.herself[query]
+    center, own, oneself = centers.values[query], centers.own[query], centers.oneself[query]
     reservoir, near, crowd = room.reservoir, room.near, exact.crowd
     (distances, crowds), bins, held = reservoir.candidates, reservoir.bins, reservoir.held
     size, last, people, scale = held[SIZE], held[LAST], held[PEOPLE], reservoir.scale[0]
     for index in range(found):
         place = start + near[index]
         distance = measure(exact.points, place, center, exact.costs)
-        others = crowd[place] - herself * (place == own)
+        others = crowd[place] - oneself * (place == own)
         here = bin_of(distance, scale)
         counts = (here <= last) & (others >= ONE_PERSON)
         # written always and kept if it counts: no branch to guess wrong
@@ -209,17 +203,17 @@ def _count_others(
     answers: Answers,
 ) -> None:
     """Add up the others that a stretch has within the radius, and find the farthest of them."""
-    center, own, herself = centers.values[query], centers.own[query], centers.herself[query]
+    center, own, oneself = centers.values[query], centers.own[query], centers.oneself[query]
     people, farthest = np.int64(0), -1.0
     for index in range(found):
         place = start + room.near[index]
         distance = measure(exact.points, place, center, exact.costs)
-        others = exact.crowd[place] - herself * (place == own)
+        others = exact.crowd[place] - oneself * (place == own)
         if distance <= radius and others >= ONE_PERSON:
             people += others
             farthest = max(farthest, distance)
     answers.inside[query, 0] += people >> HALF
-    answers.negatives_inside[query, 0] += people & LOWER
+    answers.marks_inside[query, 0] += people & LOWER
     answers.radius[query, 0] = max(answers.radius[query, 0], np.int64(farthest))
 
 

@@ -29,7 +29,6 @@ from mutandis.limits import cache_folder
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["kernel", "part", "repeated_part", "summing_part"]
 
 # a private option of numba: without it, kernels are slower and just as right
 _OWNS_NOTHING: dict[str, bool] = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}

@@ -30,25 +30,21 @@ import numpy as np
 
 from mutandis.geometry.kernels.bounds import least_distance, measure
 from mutandis.geometry.kernels.jit import kernel, part
-from mutandis.geometry.kernels.selection import ONE_PERSON, Candidates, answer, nearest, people_in
+from mutandis.geometry.kernels.reservoir import (
+    ONE_PERSON,
+    Candidates,
+    answer_all,
+    nearest,
+    people_in,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.geometry.kernels.descent import KernelQueries
-    from mutandis.geometry.kernels.selection import Answers
+    from mutandis.geometry.kernels.reservoir import Answers
     from mutandis.geometry.kernels.tree import Boxes, Exact, Grid
 
-__all__ = [
-    "BLOCK",
-    "FARTHEST",
-    "LARGEST_BYTE",
-    "Bytes",
-    "Turns",
-    "pack",
-    "scan_blocks",
-    "turns_for",
-]
 
 BLOCK = 1024
 """Points in a block; known to the compiler, so that it needs no code for odd remainders."""
@@ -250,7 +246,7 @@ def _take_up(
     for index in range(found):
         place = turns.near[index]
         distance = measure(exact.points, place, center, exact.costs)
-        others = exact.crowd[place] - centers.herself[query] * (place == own)
+        others = exact.crowd[place] - centers.oneself[query] * (place == own)
         turns.distances[turn, size] = distance
         turns.people[turn, size] = others
         size += (distance <= turns.radius[turn]) & (others >= ONE_PERSON)
@@ -320,7 +316,7 @@ def scan_blocks(
         for turn in range(taking):
             candidates = _candidates(turns, turn)
             if people_in(candidates, turns.size[turn]) >= most:
-                answer(candidates, turns.size[turn], ks, answers, begin + turn)
+                answer_all(candidates, turns.size[turn], ks, answers, begin + turn)
             else:
                 answers.radius[begin + turn, 0] = -1
     return measured

@@ -46,16 +46,6 @@ if TYPE_CHECKING:
     from mutandis.geometry.kernels.bounds import Costs
     from mutandis.geometry.kernels.tree import Boxes, Exact, Tree
 
-__all__ = [
-    "MOST_ATTRIBUTES",
-    "STRETCH",
-    "Steps",
-    "collect",
-    "filled_up",
-    "largest_sum",
-    "sum_steps",
-    "take_steps",
-]
 
 # the largest sum of steps
 _FARTHEST = 65_535
@@ -86,13 +76,13 @@ class Steps(NamedTuple):
 
 @part
 def _largest_step(attributes: int, costs: Costs) -> float:
-    """Give the number of steps into which a side is divided: S has to fit into 16 bits."""
+    """Return the number of steps into which a side is divided: S has to fit into 16 bits."""
     return _SQUARED_STEPS if len(costs.squares) else float(_FARTHEST // attributes)
 
 
 @part
 def _margin(costs: Costs) -> float:
-    """Give the steps around the box in which a center is left where it is."""
+    """Return the steps around the box in which a center is left where it is."""
     return _SQUARED_STEPS if len(costs.squares) else 0.0
 
 
@@ -113,7 +103,7 @@ def _widest_side(boxes: Boxes, node: int, numbers: int, costs: Costs) -> float:
 
 @part
 def filled_up(points: int) -> int:
-    """Give the points of whole stretches: vector units take the last ones as quickly as all."""
+    """Return the points of whole stretches: vector units take the last ones as quickly as all."""
     return (points + (STRETCH - 1)) // STRETCH * STRETCH
 
 

@@ -22,17 +22,6 @@ if TYPE_CHECKING:
 
     from mutandis.geometry.kernels.bounds import Costs
 
-__all__ = [
-    "Boxes",
-    "Exact",
-    "Grid",
-    "Tree",
-    "boxes_over",
-    "enclose",
-    "exact_in_floats",
-    "exact_rows",
-    "grow",
-]
 
 # integers up to this are float64, and so are their sums and differences while they stay below it
 _EXACT = 2**53
@@ -95,7 +84,7 @@ class Tree(NamedTuple):
 def exact_in_floats(
     coordinates: NDArray[np.int64], mismatch: NDArray[np.int64], *, squared: bool = False
 ) -> bool:
-    """Tell whether float64 holds every distance among these points exactly.
+    """Return whether float64 holds every distance among these points exactly.
 
     Coordinates are counted from the smallest, and a center is moved into the span of the points
     (all distances from it shrink by the same integer, which is added again at the end). Then every
@@ -314,7 +303,7 @@ def _split(
 
 @part
 def _widest_column(boxes: Boxes, box: int, first: int, stop: int) -> tuple[int, float]:
-    """Give the widest of some columns of a box, and its width; -1 if all are of width 0."""
+    """Return the widest of some columns of a box, and its width; -1 if all are of width 0."""
     widest, span = -1, 0.0
     for column in range(first, stop):
         width = boxes.high[box, column] - boxes.low[box, column]

@@ -1,9 +1,9 @@
-"""Exact search through SciPy's KD-tree.
+"""Searches without kernels: by measuring every pair, and through SciPy's KD-tree.
 
-A nominal attribute becomes one coordinate per level, 0 or half the mismatch: two different levels
-then differ by half in two coordinates, the full mismatch in all. So the whole distance is an L1
-metric and a KD-tree with p=1 searches it. Of a sum of squares the mismatch is halved before its
-root is taken, and the tree searches with p=2.
+In the tree, a nominal attribute becomes one coordinate per level, 0 or half the mismatch: two
+different levels then differ by half in two coordinates, the full mismatch in all. So the whole
+distance is an L1 metric and a KD-tree with p=1 searches it. Of a sum of squares the mismatch is
+halved before its root is taken, and the tree searches with p=2.
 
 The tree works in float64 and may miss or misorder ties, so it only proposes. Candidates are
 measured again in integers. All points that were not proposed lie at least as far (in float64) as
@@ -18,14 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mutandis.geometry.index import (
-    Listing,
-    Neighbourhoods,
-    RadiusCounts,
-    count_candidates,
-    discard_progress,
-    select,
-)
+from mutandis.geometry.index import Listing, Neighbourhoods, RadiusCounts, discard_progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.spatial import cKDTree
 
-    from mutandis.geometry.index import Progress, Queries, Space
+    from mutandis.geometry.index import Progress, Queries, Space, Use
     from mutandis.geometry.metric import Points
 
     _Integers = NDArray[np.int64]
@@ -44,14 +37,70 @@ if TYPE_CHECKING:
 # In the unit of the tree its points lie within [-1, 1], in at most some thousand coordinates:
 # rounding moves a float64 distance by far less than this, and by far less than this part of it.
 _ROUNDING = 1e-9
-# how many points are examined first for rows within a caliper
-_FIRST_WIDTH = 32
-# candidates held at a time (queries x neighbours): bounds the memory of a search
-_BATCH = 2_000_000
-# up to so many candidates are kept for the next question about the same centers
-_KEPT = 500_000
-# candidates that are found faster than threads start
-_WORTH_THREADS = 50_000
+_FIRST_WIDTH = 32  # points examined first for rows within a caliper
+_BATCH = 2_000_000  # candidates held at a time (queries x neighbours)
+_KEPT = 500_000  # candidates that are kept for the next question about the same centers
+_WORTH_THREADS = 50_000  # candidates that are found faster than threads start
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BruteSearch:
+    """Measures every pair, one query at a time: the oracle of all other searches."""
+
+    space: Space
+    name: str = "brute"
+
+    def neighbourhoods(
+        self, queries: Queries, ks: Sequence[int], *, progress: Progress = discard_progress
+    ) -> Neighbourhoods:
+        found = Neighbourhoods.empty(len(queries), len(ks))
+        for query in range(len(queries)):
+            distances, counts, marks = self._others(queries, query)
+            everyone = np.sort(np.repeat(distances, counts))
+            for column, k in enumerate(ks):
+                radius = everyone[k - 1]
+                inside, rim = distances < radius, distances == radius
+                found.radius[query, column] = radius
+                found.inside[query, column] = counts[inside].sum()
+                found.marks_inside[query, column, 0] = marks[inside].sum()
+                found.rim[query, column] = counts[rim].sum()
+                found.marks_rim[query, column, 0] = marks[rim].sum()
+            progress(1)
+        return found
+
+    def within(self, queries: Queries, limits: _Integers) -> RadiusCounts:
+        found = RadiusCounts.empty(len(queries))
+        for query, limit in enumerate(limits):
+            distances, counts, marks = self._others(queries, query)
+            near = (distances <= limit) & (counts > 0)
+            found.people[query] = counts[near].sum()
+            found.marks[query, 0] = marks[near].sum()
+            found.farthest[query] = distances[near].max(initial=-1)
+        return found
+
+    def arrange(self, points: Points) -> _Rows:
+        return np.arange(len(points))
+
+    def visit(self, queries: Queries, limits: _Integers, rows: _Integers, use: Use) -> None:  # noqa: ARG002
+        for query, limit in enumerate(limits):
+            distances, _, _ = self._others(queries, query)
+            near = np.flatnonzero(distances <= limit)
+            start = np.array([0, len(near)])
+            use(np.array([query]), Listing(start=start, points=near, distances=distances[near]))
+
+    def _others(self, queries: Queries, query: int) -> tuple[_Integers, _Integers, _Integers]:
+        """Measure to every point, and count its rows without the complainant's own."""
+        center = queries.points.take(np.array([query]))
+        distances = self.space.metric.from_center(center, self.space.points)
+        counts, marks = self.space.counts.copy(), self.space.counted.copy()
+        own = queries.own[query]
+        if own >= 0:
+            counts[own] -= 1
+            marks[own] -= queries.own_marks[query, 0]
+        return distances, counts, marks
+
+
+# --- SciPy's tree ---------------------------------------------------------------------------------
 
 
 def tree_dimensions(points: Points) -> int:
@@ -61,27 +110,28 @@ def tree_dimensions(points: Points) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeSearch:
-    """Search with a KD-tree that proposes and integers that decide.
-
-    `levels` counts the levels of each nominal attribute among the points of the space; `unit`, a
-    power of two, is the integer that stands for 1.0 in the tree; -1 threads are all cores.
-    """
+    """Search with a KD-tree that proposes and integers that decide."""
 
     space: Space
     tree: cKDTree
-    levels: tuple[int, ...]
-    unit: float
-    threads: int = -1
+    levels: tuple[int, ...]  # of each nominal attribute, among the points of the space
+    unit: float  # a power of two: the integer that stands for 1.0 in the tree
+    threads: int = -1  # all cores
     name: str = "tree"
-    # the centers that were asked about last, and their candidates: who is near is often asked for
-    # right after how far they are, and of people in the space again and again
+    # the centers that were asked about last, and their candidates: the listing of neighbours is
+    # often asked for right after their number, and of people in the space again and again
     _last: list[tuple[Queries, _Candidates]] = field(default_factory=list, init=False, repr=False)
 
     @classmethod
     def build(cls, space: Space, *, threads: int = -1) -> TreeSearch:
         from scipy.spatial import cKDTree
 
-        levels, unit = _levels(space.points), _tree_unit(space)
+        levels, metric = _levels(space.points), space.metric
+        largest = max(
+            int(np.max(np.abs(space.points.coordinates), initial=1)),
+            int(np.max(metric.lengths(metric.mismatch), initial=1)),
+        )
+        unit = 2.0 ** largest.bit_length()
         tree = cKDTree(_floats(space, space.points, levels, unit))
         return cls(space=space, tree=tree, levels=levels, unit=unit, threads=threads)
 
@@ -94,31 +144,31 @@ class TreeSearch:
             answers = select(distances, *self._others(queries.take(chunk), candidates), ks)
             return answers.radius.max(axis=1), lambda c: found.put(chunk[c], answers.take(c))
 
-        # her own point may be empty without her: k others are on at most k + 1 points
+        # the own point may be empty without its query: k others are on at most k + 1 points
         self._ask(queries, answer, width=max(ks) + 2, progress=progress)
         return found
 
-    def within(self, queries: Queries, limits: NDArray[np.int64]) -> RadiusCounts:
+    def within(self, queries: Queries, limits: _Integers) -> RadiusCounts:
         found = RadiusCounts.empty(len(queries))
 
         def answer(chunk: _Rows, candidates: _Rows, distances: _Integers) -> _Answer:
-            others = self._others(queries.take(chunk), candidates)
-            answers = count_candidates(distances, *others, limits[chunk])
+            counts, marks = self._others(queries.take(chunk), candidates)
+            # a point with no row but the complainant's own is not a neighbour
+            near = (distances <= limits[chunk, None]) & (counts > 0)
+            answers = RadiusCounts(
+                people=(near * counts).sum(axis=1, dtype=np.int64),
+                marks=(near * marks).sum(axis=1, dtype=np.int64)[:, np.newaxis],
+                farthest=np.where(near, distances, -1).max(axis=1, initial=-1).astype(np.int64),
+            )
             return limits[chunk], lambda c: found.put(chunk[c], answers.take(c))
 
         self._ask(queries, answer, width=_FIRST_WIDTH)
         return found
 
-    def arrange(self, points: Points) -> NDArray[np.intp]:
+    def arrange(self, points: Points) -> _Rows:
         return np.arange(len(points))
 
-    def visit(
-        self,
-        queries: Queries,
-        limits: NDArray[np.int64],
-        rows: NDArray[np.int64],
-        use: Callable[[NDArray[np.intp], Listing], None],
-    ) -> None:
+    def visit(self, queries: Queries, limits: _Integers, rows: _Integers, use: Use) -> None:
         def answer(chunk: _Rows, candidates: _Rows, distances: _Integers) -> _Answer:
             def hand_on(complete: NDArray[np.bool_]) -> None:
                 near = (distances <= limits[chunk, None]) & complete[:, None]
@@ -141,8 +191,8 @@ class TreeSearch:
     ) -> None:
         """Answer from the `width` nearest candidates, and from twice as many where some may miss.
 
-        For a chunk of queries with their candidates and distances, `answer` gives the distance that
-        each answer depends on, and what to do with the complete ones.
+        For a chunk of queries with their candidates and distances, `answer` returns the distance
+        that each answer depends on, and what to do with the complete ones.
         """
         pending = np.arange(len(queries))
         while len(pending):
@@ -162,9 +212,9 @@ class TreeSearch:
             width *= 2
 
     def _candidates(self, queries: Queries, width: int, *, keep: bool) -> _Candidates:
-        """Measure the `width` nearest points, or some more, or give what was measured last.
+        """Measure the `width` nearest points, or some more, or return what was measured last.
 
-        Beside them: how far (in the tree's unit) none is missing.
+        The third result tells how far (in the tree's unit) none is missing.
         """
         for known, found in self._last:
             # more than `width` are as good, unless they are so many that measuring takes less
@@ -203,10 +253,49 @@ class TreeSearch:
         return candidates, distances, np.asarray(near)[:, -1] * (1 - _ROUNDING) - _ROUNDING
 
     def _others(self, queries: Queries, candidates: _Rows) -> tuple[_Integers, _Integers]:
-        """Count the rows of candidates, and the negatives, without the complainant's own."""
-        counts, negatives = self.space.counts[candidates], self.space.negatives[candidates]
+        """Count the rows of candidates, and their marks, without the complainant's own."""
+        counts, marks = self.space.counts[candidates], self.space.counted[candidates]
         own = candidates == queries.own[:, None]
-        return counts - own, negatives - (own & queries.own_negative[:, None])
+        return counts - own, marks - own * queries.own_marks[:, :1]
+
+
+def select(
+    distances: _Integers, counts: _Integers, marks: _Integers, ks: Sequence[int]
+) -> Neighbourhoods:
+    """Find the k-th nearest distance among candidates and count the rows inside it and on it.
+
+    Each query has a row of candidates, in any order, which stand for at least max(ks) rows.
+    """
+    if (distances[:, 1:] < distances[:, :-1]).any():
+        order = np.argsort(distances, axis=1, kind="stable")
+        distances, counts, marks = (
+            np.take_along_axis(each, order, axis=1) for each in (distances, counts, marks)
+        )
+    people, marked = _running_totals(counts), _running_totals(marks)
+    found = Neighbourhoods.empty(len(distances), len(ks))
+    for column, k in enumerate(ks):
+        # the k-th nearest row is where the running count first reaches k
+        last = np.argmax(people[:, 1:] >= k, axis=1)
+        radius = np.take_along_axis(distances, last[:, None], axis=1)
+        inner, outer = (distances < radius).sum(axis=1), (distances <= radius).sum(axis=1)
+        inside, marked_inside = _before(people, inner), _before(marked, inner)
+        found.radius[:, column] = radius[:, 0]
+        found.inside[:, column] = inside
+        found.marks_inside[:, column, 0] = marked_inside
+        found.rim[:, column] = _before(people, outer) - inside
+        found.marks_rim[:, column, 0] = _before(marked, outer) - marked_inside
+    return found
+
+
+def _running_totals(values: _Integers) -> _Integers:
+    """Total the first 0, 1, 2, … candidates of each query."""
+    totals = np.zeros((len(values), values.shape[1] + 1), dtype=np.int64)
+    np.cumsum(values, axis=1, out=totals[:, 1:])
+    return totals
+
+
+def _before(totals: _Integers, stop: NDArray[np.int64]) -> _Integers:
+    return np.asarray(np.take_along_axis(totals, stop[:, None], axis=1)[:, 0], dtype=np.int64)
 
 
 def _equal(one: Points, other: Points) -> bool:
@@ -219,18 +308,10 @@ def _levels(points: Points) -> tuple[int, ...]:
     return tuple(int(codes.max(initial=-1)) + 1 for codes in points.codes.T)
 
 
-def _tree_unit(space: Space) -> float:
-    largest = max(
-        int(np.max(np.abs(space.points.coordinates), initial=1)),
-        int(np.max(space.metric.lengths(space.metric.mismatch), initial=1)),
-    )
-    return 2.0 ** largest.bit_length()
-
-
 def _floats(
     space: Space, points: Points, levels: Sequence[int], unit: float
 ) -> NDArray[np.float64]:
-    """Give the points as float64 coordinates whose L1 (or L2) distance is the distance itself."""
+    """Return the points as coordinates whose L1 (or L2) distance is the distance itself."""
     blocks = [points.coordinates / unit]
     halves = space.metric.mismatch / 2
     costs = np.sqrt(halves) if space.metric.squared else halves
@@ -242,6 +323,6 @@ def _floats(
     return np.concatenate(blocks, axis=1)
 
 
-def _chunks(rows: NDArray[np.intp], size: int) -> Iterator[NDArray[np.intp]]:
+def _chunks(rows: _Rows, size: int) -> Iterator[_Rows]:
     for start in range(0, len(rows), max(1, size)):
         yield rows[start : start + max(1, size)]
