@@ -39,7 +39,8 @@ from mutandis.geometry import choose
 from mutandis.geometry import index as search
 from mutandis.geometry.embedding import Embedding
 from mutandis.geometry.index import Neighbourhoods
-from mutandis.scm.worldview import FittedWorldview, Worldview
+from mutandis.scm.counterfactual import FittedWorldview
+from mutandis.scm.worldview import Worldview
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -18,11 +18,10 @@ from mutandis.data.population import Population
 from mutandis.errors import EquationError, PlanError, UnknownColumnError
 from mutandis.scm import Linear, Worldview
 from mutandis.scm.additive import FittedLinear, finish
-from mutandis.scm.counterfactual import StructuralEquation, abduct, act, predict
+from mutandis.scm.counterfactual import FittedWorldview, act
 from mutandis.scm.family import Equation, Fitted, Predicted, numbers_of
 from mutandis.scm.graph import Graph
 from mutandis.scm.predictor import LevelShifts, LinearPredictor, Slope
-from mutandis.scm.worldview import FittedWorldview
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,11 +58,7 @@ INDIVIDUAL = {"X1": [1.0], "X2": [5.0], "X3": [4.0]}
 
 def test_appendix_step_by_step() -> None:
     people = _people(INDIVIDUAL)
-    equations = {
-        "X2": StructuralEquation(parents=("X1",), fitted=APPENDIX.equations["X2"]),
-        "X3": StructuralEquation(parents=("X1", "X2"), fitted=APPENDIX.equations["X3"]),
-    }
-    noise = {child: abduct(people, child, equation) for child, equation in equations.items()}
+    noise = {child: APPENDIX.abduct(people, child) for child in ("X2", "X3")}
     assert noise["X2"].residual.tolist() == [3.0]  # 5 - 2·1
     # 4 - 3·1 - 1/2·5; the paper prints + β2·X2, which would give 3.5
     assert noise["X3"].residual.tolist() == [-1.5]
@@ -73,9 +68,9 @@ def test_appendix_step_by_step() -> None:
         "X2": [5.0],
         "X3": [4.0],
     }
-    changed, clipped = predict(intervened, "X2", equations["X2"], noise["X2"])
+    changed, clipped = APPENDIX.predict(intervened, "X2", noise["X2"])
     assert (changed.numbers("X2").tolist(), clipped) == ([3.0], 0)  # 2·0 + 3
-    changed, _ = predict(changed, "X3", equations["X3"], noise["X3"])
+    changed, _ = APPENDIX.predict(changed, "X3", noise["X3"])
     assert changed.numbers("X3").tolist() == [0.0]  # 3·0 + 1/2·3 - 3/2
 
 

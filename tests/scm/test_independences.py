@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import networkx as nx
 import pytest
 
+from mutandis.scm.check import Independence, implied_independences
 from mutandis.scm.graph import Graph
-from mutandis.scm.independences import Independence, implied_independences
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mutandis.data.columns import Column
     from mutandis.data.population import Population
     from mutandis.scm.additive import Decomposition
-    from mutandis.scm.worldview import FittedWorldview
+    from mutandis.scm.counterfactual import FittedWorldview
 
 __all__ = ["movements_of", "value_at"]
 

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from mutandis.data.attribute import read_attributes
 from mutandis.data.columns import Categories, Column, Numbers, describe_levels
+from mutandis.data.population import Missing, Population
 from mutandis.errors import EquationError, PlanError, UnknownColumnError
 from mutandis.mapped import in_file
 from mutandis.numeric.order import canonical_order
@@ -27,8 +29,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.data.population import Population
+    from mutandis.data.attribute import AttributeDeclaration
     from mutandis.scm.family import Fitted, FittedHiddenCause
+    from mutandis.scm.graph import Graph
     from mutandis.scm.noise import Rng
 
 
@@ -44,8 +47,7 @@ class Draws(Sequence["Population"]):
     however many threads, and however the table is sorted.
     """
 
-    states: tuple[np.random.SeedSequence, ...] = ()
-    """The seed of each draw."""
+    states: tuple[np.random.SeedSequence, ...] = ()  # the seed of each draw
     make: Callable[[np.random.Generator], Population] | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
@@ -63,14 +65,6 @@ class Draws(Sequence["Population"]):
         if self.make is None:
             raise IndexError("these counterfactuals were made without draws")
         return self.make(np.random.default_rng(state))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StructuralEquation:
-    """A fitted equation, and the columns of its causes."""
-
-    parents: tuple[str, ...]
-    fitted: Fitted[Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,30 +97,104 @@ class Counterfactuals:
     draws: Draws = field(default_factory=Draws)
 
 
-def abduct(
-    population: Population, child: str, equation: StructuralEquation, *, rng: Rng = None
-) -> Any:
-    """Recover each row's noise from the facts (abduction, P(U | X, A))."""
-    require_columns(population, (*equation.parents, child))
-    causes = {name: population.columns[name] for name in equation.parents}
-    with naming(child):
-        return equation.fitted.abduct(population.columns[child], causes, rng=rng)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedWorldview:
+    """A worldview whose equations have their coefficients."""
+
+    graph: Graph
+    equations: Mapping[str, Fitted[Any]]
+    latents: tuple[FittedHiddenCause, ...] = ()
+    resolving: tuple[str, ...] = ()  # attributes that stay as they are
+    couplings: Mapping[str, str] = field(default_factory=dict)  # assumed for each open noise
+
+    def moved_by(self, do: Collection[str]) -> tuple[str, ...]:
+        """Return the attributes that an intervention recomputes, causes before their effects."""
+        return self.graph.descendants(do, held=self.resolving)
+
+    def counterfactuals(
+        self, table: Any, *, do: Mapping[str, Any], draws: int = 0, rng: Rng = None
+    ) -> Counterfactuals:
+        """Compute counterfactuals; the table need not be the one that was fitted to."""
+        population = population_of(table, (*self.graph.names, *do))
+        point = self.counterfactuals_once(population, do=do)
+        held = [name for name in self.graph.names if name in population.columns]
+
+        def draw(ordered: Population, generator: np.random.Generator) -> Counterfactuals:
+            return self.counterfactuals_once(ordered, do=do, rng=generator)
+
+        return replace(
+            point, draws=make_draws(population, held, do=do, draws=draws, rng=rng, draw=draw)
+        )
+
+    def counterfactuals_once(
+        self, population: Population, *, do: Mapping[str, Any], rng: Rng = None
+    ) -> Counterfactuals:
+        """Abduct, act and predict once, with one draw of the noise if `rng` is given."""
+        moved = self.moved_by(do)
+        # noise follows from the facts alone, so it is abducted when its attribute is predicted:
+        # that of all attributes at once would take as much memory as the table
+        noise = self.abduct_hidden(population, moved, rng=rng)
+        changed = act(population, do)
+        clipped: dict[str, int] = {}
+        for child in moved:
+            own = noise[child] if child in noise else self.abduct(population, child, rng=rng)
+            changed, clipped[child] = self.predict(changed, child, own)
+        would_move = self.graph.descendants(do)
+        return Counterfactuals(
+            population=changed,
+            moved=moved,
+            clipped=MappingProxyType(clipped),
+            held=tuple(name for name in self.resolving if name in would_move),
+            couplings={name: self.couplings[name] for name in moved if name in self.couplings},
+        )
+
+    def abduct(self, population: Population, child: str, *, rng: Rng = None) -> Any:
+        """Recover each row's noise from the facts (abduction, P(U | X, A))."""
+        require_columns(population, (*self.graph.parents[child], child))
+        causes = {name: population.columns[name] for name in self.graph.parents[child]}
+        with naming(child):
+            return self.equations[child].abduct(population.columns[child], causes, rng=rng)
+
+    def abduct_hidden(
+        self, population: Population, children: Collection[str], *, rng: Rng = None
+    ) -> dict[str, Any]:
+        """Recover the noise of attributes with a hidden common cause, if any child has it."""
+        noise: dict[str, Any] = {}
+        for latent in self.latents:
+            if not latent.equations.keys().isdisjoint(children):
+                require_columns(population, latent.names)
+                noise.update(latent.abduct(population.columns, rng=rng))
+        return noise
+
+    def predict(self, intervened: Population, child: str, noise: Any) -> tuple[Population, int]:
+        """Recompute an attribute from its changed causes (prediction); count values cut off."""
+        causes = {name: intervened.columns[name] for name in self.graph.parents[child]}
+        with naming(child):
+            predicted = self.equations[child].predict(causes, noise)
+            column = predicted.column
+            if column.data.shape != (len(intervened),):
+                raise EquationError(
+                    f"it predicted values of shape {column.data.shape} for {len(intervened)} rows. "
+                    "An equation predicts one value per row."
+                )
+            if isinstance(column, Numbers):
+                require_finite(column.values)
+        kept = column.with_data(in_file(column.data))
+        return intervened.with_columns({child: kept}), predicted.clipped
 
 
-def abduct_hidden(
-    population: Population,
-    children: Collection[str],
-    latents: Iterable[FittedHiddenCause],
+def population_of(
+    table: Any,
+    names: Iterable[str],
     *,
-    rng: Rng = None,
-) -> dict[str, Any]:
-    """Recover the noise of attributes with a hidden common cause, if any child has it."""
-    noise: dict[str, Any] = {}
-    for latent in latents:
-        if not latent.equations.keys().isdisjoint(children):
-            require_columns(population, latent.names)
-            noise.update(latent.abduct(population.columns, rng=rng))
-    return noise
+    attributes: Mapping[str, AttributeDeclaration] | None = None,
+    missing: Missing = "error",
+) -> Population:
+    """Read the named columns of any table; a population is taken as it is."""
+    if isinstance(table, Population):
+        return table
+    declared = read_attributes(attributes) if attributes else ()
+    return Population.from_frame(table, columns=names, attributes=declared, missing=missing)
 
 
 def act(population: Population, do: Mapping[str, Any]) -> Population:
@@ -142,45 +210,26 @@ def act(population: Population, do: Mapping[str, Any]) -> Population:
     )
 
 
-def predict(
-    intervened: Population, child: str, equation: StructuralEquation, noise: Any
-) -> tuple[Population, int]:
-    """Recompute an attribute from its changed causes (prediction); count values cut off."""
-    causes = {name: intervened.columns[name] for name in equation.parents}
-    with naming(child):
-        predicted = equation.fitted.predict(causes, noise)
-        column = predicted.column
-        if column.data.shape != (len(intervened),):
-            raise EquationError(
-                f"it predicted values of shape {column.data.shape} for {len(intervened)} rows. "
-                "An equation predicts one value per row."
+def _constant(name: str, column: Column, value: object) -> Column:
+    if np.ndim(value) != 0:  # type: ignore[arg-type]
+        raise PlanError(
+            f"do sets {name!r} to a {type(value).__name__}. An intervention sets one value in "
+            "all rows: give a single value."
+        )
+    if isinstance(column, Categories):
+        code = column.code_of(value)
+        if code is None:
+            raise PlanError(
+                f"do sets {name!r} to {value!r}, which is not a value of that column. "
+                f"Its values are {describe_levels(column)}. Name one of them."
             )
-        if isinstance(column, Numbers):
-            require_finite(column.values)
-    kept = column.with_data(in_file(column.data))
-    return intervened.with_columns({child: kept}), predicted.clipped
-
-
-def take_three_steps(
-    population: Population,
-    do: Mapping[str, Any],
-    equations: Mapping[str, StructuralEquation],
-    latents: Iterable[FittedHiddenCause] = (),
-    *,
-    rng: Rng = None,
-) -> Counterfactuals:
-    """Abduct, act and predict, causes before their effects."""
-    # noise follows from the facts alone, so it is abducted when its attribute is predicted: that of
-    # all attributes at once would take as much memory as the table
-    noise = abduct_hidden(population, equations.keys(), latents, rng=rng)
-    changed = act(population, do)
-    clipped: dict[str, int] = {}
-    for child, equation in equations.items():
-        own = noise[child] if child in noise else abduct(population, child, equation, rng=rng)
-        changed, clipped[child] = predict(changed, child, equation, own)
-    return Counterfactuals(
-        population=changed, moved=tuple(equations), clipped=MappingProxyType(clipped)
-    )
+        return column.filled(code)
+    if not isinstance(value, Real) or not np.isfinite(float(value)):
+        raise PlanError(
+            f"do sets {name!r} to {value!r}, but the column holds numbers. Give a finite number, "
+            "or declare the column as nominal."
+        )
+    return Numbers(np.full(len(column), float(value)))
 
 
 def make_draws(
@@ -196,9 +245,17 @@ def make_draws(
     # Random numbers are handed out row by row, so the rows are put into the canonical order of the
     # named columns first, and back afterwards: sorting the table in another way changes no person's
     # draw. Rows that are equal there are ordered by the other columns, then by their ids.
-    states = _spawn(draws, rng)
-    if not states:
+    if draws < 0:
+        raise PlanError(f"draws={draws} is negative. Give how many to make, or 0.")
+    if not draws:
         return Draws()
+    if rng is None:
+        raise PlanError(
+            f"draws={draws} needs a generator, so that the draws can be repeated. "
+            "Pass rng=numpy.random.default_rng(SEED)."
+        )
+    # four words of the generator's own stream, then a tree of seeds: no draw depends on another
+    root = np.random.SeedSequence(rng.integers(0, 2**32, size=4).tolist())
     names = tuple(dict.fromkeys([*names, *do]))
     first = {name: population.columns[name] for name in names}
     others = {name: column for name, column in population.columns.items() if name not in first}
@@ -212,22 +269,7 @@ def make_draws(
         moved = {name: made.population.columns[name].take(back) for name in made.moved}
         return act(population, do).with_columns(moved)
 
-    return Draws(states, make)
-
-
-def _spawn(draws: int, rng: Rng) -> tuple[np.random.SeedSequence, ...]:
-    if draws < 0:
-        raise PlanError(f"draws={draws} is negative. Give how many to make, or 0.")
-    if not draws:
-        return ()
-    if rng is None:
-        raise PlanError(
-            f"draws={draws} needs a generator, so that the draws can be repeated. "
-            "Pass rng=numpy.random.default_rng(SEED)."
-        )
-    # four words of the generator's own stream, then a tree of seeds: no draw depends on another
-    root = np.random.SeedSequence(rng.integers(0, 2**32, size=4).tolist())
-    return tuple(root.spawn(draws))
+    return Draws(tuple(root.spawn(draws)), make)
 
 
 def take_rows(population: Population, rows: NDArray[np.intp], names: Iterable[str]) -> Population:
@@ -251,25 +293,3 @@ def require_columns(population: Population, names: Iterable[str]) -> None:
             f"population does not have. It holds {shown}. Correct the name, or read that column "
             "into the population too."
         )
-
-
-def _constant(name: str, column: Column, value: object) -> Column:
-    if np.ndim(value) != 0:  # type: ignore[arg-type]
-        raise PlanError(
-            f"do sets {name!r} to a {type(value).__name__}. An intervention sets one value in "
-            "all rows: give a single value."
-        )
-    if isinstance(column, Categories):
-        code = column.code_of(value)
-        if code is None:
-            raise PlanError(
-                f"do sets {name!r} to {value!r}, which is not a value of that column. "
-                f"Its values are {describe_levels(column)}. Name one of them."
-            )
-        return column.filled(code)
-    if not isinstance(value, Real) or not np.isfinite(float(value)):
-        raise PlanError(
-            f"do sets {name!r} to {value!r}, but the column holds numbers. Give a finite number, "
-            "or declare the column as nominal."
-        )
-    return Numbers(np.full(len(column), float(value)))

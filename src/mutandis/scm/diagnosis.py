@@ -30,25 +30,10 @@ _COLUMNS = {"columns": True}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Movement:
-    """How far counterfactuals move once a problem is repaired.
+    """How far counterfactuals move once one equation is fitted again to repair a problem.
 
-    One equation is fitted again as the problem suggests; compared are the counterfactuals of the
-    rows that the intervention changes.
-
-    Parameters
-    ----------
-    form, columns
-        The repair, with the columns that its text names. Of several repairs, the one that moves
-        counterfactuals most.
-    attribute
-        The attribute that moves most; None if no counterfactual moves.
-    share
-        The share of rows whose counterfactual moves by at least a tenth of a standard deviation of
-        the attribute, or gets another category.
-    median, largest
-        The distance, in standard deviations of the attribute; None for a nominal one.
-    note
-        Why nothing was measured; empty if something was.
+    Compared are the counterfactuals of the rows that the intervention changes. Of several repairs,
+    this is the one that moves them most.
 
     Examples
     --------
@@ -65,13 +50,15 @@ class Movement:
     ('AccountBalance', 0.11, 'large')
     """
 
-    form: str = ""
+    form: str = ""  # the text of the repair, with places for the columns
     columns: tuple[str, ...] = field(default=(), metadata=_COLUMNS)
+    # the attribute that moves most; None if no counterfactual moves
     attribute: str | None = field(default=None, metadata=_COLUMNS)
+    # the share of rows that move by a tenth of a standard deviation, or to another category
     share: float = 0.0
-    median: float | None = None
+    median: float | None = None  # in standard deviations; None for a nominal attribute
     largest: float | None = None
-    note: str = ""
+    note: str = ""  # why nothing was measured; empty if something was
 
     @property
     def repair(self) -> str:
@@ -89,7 +76,7 @@ class Movement:
 
     @property
     def size(self) -> tuple[float, float, float]:
-        """What movements are ordered by."""
+        """The key by which movements are ordered."""
         return self.share, self.median or 0.0, self.largest or 0.0
 
 
@@ -100,41 +87,24 @@ class EquationCheck:
     child: str = field(metadata=_COLUMNS)
     family: str
     parents: tuple[str, ...] = field(metadata=_COLUMNS)
-    measure: str
-    """The measure of fit: "R²", "deviance explained" …, or "not available"."""
+    measure: str  # "R²", "deviance explained" …, or "not available"
     fit: float | None = None
-    hidden: str | None = None
-    """The hidden common cause that drives it too, which the fit does not count."""
+    hidden: str | None = None  # the hidden cause that drives it too, which the fit does not count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding(Dependence):
-    """One test of the worldview, or the reason why it was not done.
+    """One test of the worldview, or the reason why it was not done."""
 
-    Parameters
-    ----------
-    aspect
-        Whether the mean of residuals changes with a column ("level"), or how far they spread
-        ("spread"), whether the effects of two causes change with each other ("interaction"),
-        whether values are distributed as the family says ("distribution"), or whether two
-        attributes are independent as the graph says ("independence").
-    child
-        The attribute.
-    on
-        The column that it is tested on.
-    further
-        The column that the effect of `on` may change with, or what independence is given.
-    p_adjusted
-        The p-value, adjusted for the number of tests in the diagnosis by Holm's method.
-    movement
-        How far counterfactuals move once a problem is repaired, if there is an intervention.
-    """
-
+    # "level": the mean of residuals changes with a column; "spread": their width does;
+    # "interaction": the effects of two causes change with each other; "distribution": values are
+    # not distributed as the family says; "independence": two attributes depend on each other
     aspect: Aspect
     child: str = field(metadata=_COLUMNS)
     on: str | None = field(default=None, metadata=_COLUMNS)
+    # the column that the effect of `on` may change with, or what independence is given
     further: tuple[str, ...] = field(default=(), metadata=_COLUMNS)
-    p_adjusted: float | None = None
+    p_adjusted: float | None = None  # for the number of tests in the diagnosis, by Holm's method
     movement: Movement | None = field(default=None, metadata=_COLUMNS)
 
     @property
@@ -195,13 +165,7 @@ class Diagnosis:
     taken_from: int | None = None
 
     def with_labels(self, labels: Labels) -> Diagnosis:
-        """Return the same diagnosis with columns named by their labels, for sentences.
-
-        Parameters
-        ----------
-        labels
-            The words.
-        """
+        """Return the same diagnosis with columns named by their labels, for sentences."""
         labelled: Diagnosis = _renamed(self, labels.column)
         return labelled
 
@@ -216,43 +180,26 @@ class Diagnosis:
         return tuple(filter(self.is_problem, self.findings))
 
     def is_problem(self, finding: Finding) -> bool:
-        """Return whether a test of this diagnosis contradicts the worldview.
-
-        Parameters
-        ----------
-        finding
-            One of `findings`.
-        """
+        """Return whether a test of this diagnosis contradicts the worldview."""
         return finding.p_adjusted is not None and finding.p_adjusted < self.alpha
 
     def by_severity(self, severity: Severity) -> tuple[Finding, ...]:
-        """Select the problems that move counterfactuals this far, the farthest first.
-
-        Parameters
-        ----------
-        severity
-            "large", "small" or "none", or "unknown" where it was not measured.
-        """
-        chosen = (
-            each for each in self.problems if each.effect_on_counterfactuals.severity == severity
+        """Return the problems that move counterfactuals this far, the farthest first."""
+        by_size = sorted(
+            self.problems, key=lambda each: each.effect_on_counterfactuals.size, reverse=True
         )
         return tuple(
-            sorted(chosen, key=lambda each: each.effect_on_counterfactuals.size, reverse=True)
+            each for each in by_size if each.effect_on_counterfactuals.severity == severity
         )
 
     def sections(self) -> dict[str, tuple[str, ...]]:
         """Describe the results in sentences under headings, problems first."""
-        headings: Mapping[str, Severity] = {
-            "Problems that move counterfactuals": "large",
-            "Problems that move counterfactuals little": "small",
-            _UNMEASURED if self.changed is None else _UNKNOWN: "unknown",
-            "Problems that move no counterfactual": "none",
-        }
+        unknown = _UNMEASURED if self.changed is None else _UNKNOWN
         found: dict[str, Iterable[str]] = {
-            **{
-                heading: (_problem(each, self) for each in self.by_severity(severity))
-                for heading, severity in headings.items()
-            },
+            "Problems that move counterfactuals": self._problems("large"),
+            "Problems that move counterfactuals little": self._problems("small"),
+            unknown: self._problems("unknown"),
+            "Problems that move no counterfactual": self._problems("none"),
             "What agrees with the worldview": _agreement(self),
             "What the equations explain": map(_fit, self.equations),
             "How far the equations are carried": _extrapolation(self),
@@ -261,6 +208,10 @@ class Diagnosis:
         }
         listed = {heading: tuple(sentences) for heading, sentences in found.items()}
         return {heading: sentences for heading, sentences in listed.items() if sentences}
+
+    def _problems(self, severity: Severity) -> Iterator[str]:
+        for each in self.by_severity(severity):
+            yield " ".join(filter(None, [_fact(each, self), _moved(each, self)]))
 
     @property
     def summary(self) -> str:
@@ -327,10 +278,6 @@ def _renamed(value: Any, column: Callable[[str], str]) -> Any:
 
 _UNKNOWN = "Problems of which it is not known whether they move counterfactuals"
 _UNMEASURED = "Problems (give an intervention, `do`, to see how far they move counterfactuals)"
-
-
-def _problem(finding: Finding, diagnosis: Diagnosis) -> str:
-    return " ".join(filter(None, [_fact(finding, diagnosis), _moved(finding, diagnosis)]))
 
 
 def _fact(finding: Finding, diagnosis: Diagnosis) -> str:
@@ -468,7 +415,7 @@ def _untested(diagnosis: Diagnosis) -> Iterator[str]:
 
 
 def _limits(diagnosis: Diagnosis) -> Iterator[str]:
-    """Name what makes counterfactuals wrong without raising an alarm."""
+    """List what makes counterfactuals wrong without a test that shows it."""
     if diagnosis.protected:
         status, effects = _listed(diagnosis.protected), _effects(diagnosis)
         yield (

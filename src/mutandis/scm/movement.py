@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -23,7 +23,7 @@ from mutandis.data.columns import Categories, Column, Numbers
 from mutandis.errors import MutandisError
 from mutandis.scm.additive import AdditiveEquation, Linear
 from mutandis.scm.categorical import Categorical
-from mutandis.scm.counterfactual import StructuralEquation, abduct, abduct_hidden, act, predict
+from mutandis.scm.counterfactual import act
 from mutandis.scm.dependence import (
     SMALLEST_GROUP,
     codes_of,
@@ -40,10 +40,11 @@ if TYPE_CHECKING:
 
     from mutandis.data.columns import Columns, Floats
     from mutandis.data.population import Population
-    from mutandis.scm.additive import AdditiveNoise, FittedAdditiveEquation
+    from mutandis.scm.additive import AdditiveNoise
+    from mutandis.scm.counterfactual import FittedWorldview
     from mutandis.scm.family import Predicted
     from mutandis.scm.noise import Rng
-    from mutandis.scm.worldview import FittedWorldview, Worldview
+    from mutandis.scm.worldview import Worldview
 
     Derive = Callable[[Columns], dict[str, Column]]
     Width = Callable[[Column], Floats]
@@ -69,12 +70,11 @@ class _NotMeasuredError(Exception):
     """The reason why a problem has no repair that can be tried."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Repair:
-    form: str
-    columns: tuple[str, ...] = ()
+class _Repair(NamedTuple):
     child: str
     equation: Equation
+    form: str
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,16 +83,15 @@ class MovementMeter:
 
     worldview: Worldview
     fitted: FittedWorldview
-    columns: Columns
-    """All rows, in their canonical order."""
+    columns: Columns  # all rows, in their canonical order
     do: Mapping[str, Any]
-    facts: Population
-    """The rows that the intervention changes, in their canonical order."""
+    facts: Population  # the rows that the intervention changes, in their canonical order
 
     @cached_property
     def before(self) -> Population:
         """Their counterfactuals under the declared worldview."""
-        return self._predicted(act(self.facts, self.do), self.fitted.revised(self.do))
+        moved = self.fitted.moved_by(self.do)
+        return self._predicted(act(self.facts, self.do), self.fitted, moved)
 
     @cached_property
     def _driven(self) -> dict[str, str]:
@@ -100,18 +99,18 @@ class MovementMeter:
         return {child: name for name, own in self.worldview.hidden.items() for child in own}
 
     def _predicted(
-        self, population: Population, equations: Mapping[str, StructuralEquation]
+        self, population: Population, fitted: FittedWorldview, names: tuple[str, ...]
     ) -> Population:
         """Predict some attributes anew, each from the draws that belong to its name."""
         # drawn before and after a repair from the same seed where the facts leave noise open: a
         # most likely category hides that others have become likelier
-        for name, equation in equations.items():
+        for name in names:
             rng = generator_of(self._driven.get(name, name))
             if name in self._driven:
-                noise = abduct_hidden(self.facts, [name], self.fitted.latents, rng=rng)[name]
+                noise = fitted.abduct_hidden(self.facts, [name], rng=rng)[name]
             else:
-                noise = abduct(self.facts, name, equation, rng=rng)
-            population, _ = predict(population, name, equation, noise)
+                noise = fitted.abduct(self.facts, name, rng=rng)
+            population, _ = fitted.predict(population, name, noise)
         return population
 
     def movement_of(self, finding: Finding) -> Movement:
@@ -138,9 +137,9 @@ class MovementMeter:
         affected = {child, *graph.descendants([child], held=self.worldview.resolving)}
         repaired = replace(
             self.fitted, graph=graph, equations={**self.fitted.equations, child: again}
-        ).revised(self.do)
-        revised = {name: own for name, own in repaired.items() if name in affected}
-        after = self._predicted(self.before, revised)
+        )
+        revised = tuple(name for name in repaired.moved_by(self.do) if name in affected)
+        after = self._predicted(self.before, repaired, revised)
         moved = [self._distance(name, after) for name in revised]
         largest = max(moved, key=lambda one: one.size, default=Movement())
         return replace(largest, form=repair.form, columns=repair.columns)
@@ -174,26 +173,22 @@ class MovementMeter:
         equation = self._equation_of(child)
         if equation is None:
             raise _NotMeasuredError("it has no equation")
-        if on is None or (
-            finding.aspect == "spread" and not isinstance(equation, AdditiveEquation)
-        ):
+        spreads = finding.aspect == "spread"
+        if on is None or (spreads and not isinstance(equation, AdditiveEquation)):
             alternative = equation.alternative()
             if alternative is None:
                 raise _NotMeasuredError("there is no other family to compare with")
-            form, again = alternative
-            yield _Repair(form=form, child=child, equation=again)
-        elif finding.aspect == "spread":
-            form = "noise whose width follows {}"
-            spreading = _Spreading(equation=equation, on=on)
-            yield _Repair(form=form, columns=(on,), child=child, equation=spreading)
+            yield _Repair(child, alternative[1], alternative[0])
+        elif spreads:
+            wider = _Spreading(equation=equation, on=on)
+            yield _Repair(child, wider, "noise whose width follows {}", (on,))
         elif finding.aspect == "interaction":
             (other,) = finding.further
             product = _widened_by(equation, partial(_products, on, other), on, other)
-            form = "an effect of {} that changes with {}"
-            yield _Repair(form=form, columns=(on, other), child=child, equation=product)
+            yield _Repair(child, product, "an effect of {} that changes with {}", (on, other))
         elif on in equation.parents:
             bent = _widened_by(equation, partial(_hinges, on), on)
-            yield _Repair(form="a bend in {}", columns=(on,), child=child, equation=bent)
+            yield _Repair(child, bent, "a bend in {}", (on,))
         else:
             yield self._arrow(on, child)
 
@@ -229,8 +224,7 @@ class MovementMeter:
             wider: Equation = family(cause)
         else:
             wider = _widened(equation, cause)
-        form = "an arrow from {} to {}"
-        return _Repair(form=form, columns=(cause, child), child=child, equation=wider)
+        return _Repair(child, wider, "an arrow from {} to {}", (cause, child))
 
     def _equation_of(self, child: str) -> Equation | None:
         """Find the equation of an attribute; None for a root."""
@@ -246,14 +240,14 @@ def _deviation(column: Column) -> float:
     return scale * ((dot(centred / scale, centred / scale) / len(values)) ** 0.5 or 1.0)
 
 
+# --- columns that follow from causes ----------------------------------------------------------
+
+
 def _widened(equation: Equation, *names: str) -> Equation:
     wider = equation.with_parents(*names)
     if wider is None:
         raise _NotMeasuredError("its equation cannot be given further causes")
     return wider
-
-
-# --- columns that follow from causes ----------------------------------------------------------
 
 
 def _widened_by(equation: Equation, learn: Callable[[Columns], Derive], *causes: str) -> _Widened:
@@ -366,7 +360,7 @@ class _Spreading(Equation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _FittedSpreading(Fitted[Any]):
-    fitted: FittedAdditiveEquation
+    fitted: Any
     on: str
     width: Width
 
@@ -379,7 +373,8 @@ class _FittedSpreading(Fitted[Any]):
         kept, before = noise
         stretched = kept.residual * (self.width(parents[self.on]) / before - 1.0)
         explained = self.fitted.explained(parents, rows=len(before))
-        return self.fitted.finished(kept.carried_to(explained + stretched))
+        made: Predicted = self.fitted.finished(kept.carried_to(explained + stretched))
+        return made
 
 
 def _width_by(column: Column, residual: Floats) -> Width:

@@ -1,33 +1,25 @@
-"""Worldviews: what the experts agree on about causes and effects, and what follows from it."""
+"""Worldviews: what experts hold true about causes and effects, and what follows from it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.data.attribute import read_attributes
-from mutandis.data.population import Missing, Population
 from mutandis.errors import EquationError, RootError, WorldviewError
 from mutandis.numeric.order import ReorderedColumns, canonical_order
 from mutandis.registry import find
 from mutandis.scm.counterfactual import (
-    Counterfactuals,
-    StructuralEquation,
+    FittedWorldview,
     make_draws,
+    population_of,
     require_columns,
-    take_three_steps,
 )
-from mutandis.scm.family import (
-    Declaration,
-    Equation,
-    Fitted,
-    naming,
-)
+from mutandis.scm.family import Declaration, Equation, Fitted, naming
 from mutandis.scm.graph import Graph
 
 if TYPE_CHECKING:
@@ -38,10 +30,11 @@ if TYPE_CHECKING:
 
     from mutandis.data.attribute import AttributeDeclaration
     from mutandis.data.columns import Columns
+    from mutandis.data.population import Missing, Population
     from mutandis.report.chart import Picture
-    from mutandis.scm.counterfactual import Draws
+    from mutandis.scm.counterfactual import Counterfactuals, Draws
     from mutandis.scm.diagnosis import Diagnosis
-    from mutandis.scm.family import FittedHiddenCause, HiddenCause
+    from mutandis.scm.family import HiddenCause
     from mutandis.scm.noise import Rng
 
 
@@ -317,19 +310,14 @@ class Worldview(Declaration):
             The facts, with every column that the worldview mentions: a `Population`, any dataframe
             or a dict of columns.
         """
-        population = _population(table, self.names)
+        population = population_of(table, self.names)
         require_columns(population, self.names)
         return self._fit_columns({name: population.columns[name] for name in self.names})
 
     def counterfactuals(
-        self,
-        table: Any,
-        *,
-        do: Mapping[str, Any],
-        draws: int = 0,
-        rng: Rng = None,
+        self, table: Any, *, do: Mapping[str, Any], draws: int = 0, rng: Rng = None
     ) -> Counterfactuals:
-        """Fit to a population, and ask what would have been.
+        """Fit to a population, and compute its counterfactuals.
 
         Parameters
         ----------
@@ -343,16 +331,16 @@ class Worldview(Declaration):
         rng
             The generator of the draws.
         """
-        population = _population(table, (*self.names, *do))
+        population = population_of(table, (*self.names, *do))
         return self.fit(population).counterfactuals(population, do=do, draws=draws, rng=rng)
 
     def refits(self, table: Any, *, do: Mapping[str, Any], refits: int, rng: Rng) -> Draws:
-        """Ask what would have been by equations that are fitted to resampled rows.
+        """Compute counterfactuals by equations that are fitted to resampled rows.
 
         As many rows are drawn with replacement as there are; a resample from which a rare level is
         missing, so that an equation cannot be fitted or applied, is drawn again. Noise that the
-        facts leave open is the same in all refits, so that they show the doubt about coefficients
-        alone.
+        facts leave open is the same in all refits, so that they show the uncertainty of the
+        coefficients alone.
 
         Parameters
         ----------
@@ -363,7 +351,7 @@ class Worldview(Declaration):
         rng
             Their generator.
         """
-        population = _population(table, (*self.names, *do))
+        population = population_of(table, (*self.names, *do))
         noise = [] if rng is None else rng.integers(0, 2**32, size=4).tolist()
 
         def refit(ordered: Population, generator: np.random.Generator) -> Counterfactuals:
@@ -428,7 +416,7 @@ class Worldview(Declaration):
         from mutandis.scm.check import check_worldview
 
         names = (*self.names, *([protected] if protected else []), *(do or {}))
-        population = _population(table, names, attributes=attributes, missing=missing)
+        population = population_of(table, names, attributes=attributes, missing=missing)
         return check_worldview(self, population, protected=protected, do=do, alpha=alpha)
 
     def _fit_resampled(
@@ -467,67 +455,6 @@ class Worldview(Declaration):
             resolving=self.resolving,
             couplings=MappingProxyType(dict(self.couplings)),
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FittedWorldview:
-    """A worldview whose equations have their coefficients."""
-
-    graph: Graph
-    equations: Mapping[str, Fitted[Any]]
-    latents: tuple[FittedHiddenCause, ...] = ()
-    resolving: tuple[str, ...] = ()
-    """Attributes that stay as they are."""
-    couplings: Mapping[str, str] = field(default_factory=dict)
-    """Attributes whose counterfactuals rest on an assumed coupling, with its name."""
-
-    def counterfactuals(
-        self, table: Any, *, do: Mapping[str, Any], draws: int = 0, rng: Rng = None
-    ) -> Counterfactuals:
-        """Ask what would have been; the table need not be the one that was fitted to."""
-
-        def draw(ordered: Population, generator: np.random.Generator) -> Counterfactuals:
-            return self.counterfactuals_once(ordered, do=do, rng=generator)
-
-        names = self.graph.names
-        population = _population(table, (*names, *do))
-        point = self.counterfactuals_once(population, do=do)
-        held = [name for name in names if name in population.columns]
-        made = make_draws(population, held, do=do, draws=draws, rng=rng, draw=draw)
-        return replace(point, draws=made)
-
-    def counterfactuals_once(
-        self, population: Population, *, do: Mapping[str, Any], rng: Rng = None
-    ) -> Counterfactuals:
-        """Go through the three steps once, with one draw of the noise if `rng` is given."""
-        made = take_three_steps(population, do, self.revised(do), self.latents, rng=rng)
-        would_move = self.graph.descendants(do)
-        return replace(
-            made,
-            held=tuple(name for name in self.resolving if name in would_move),
-            couplings={name: self.couplings[name] for name in made.moved if name in self.couplings},
-        )
-
-    def revised(self, do: Mapping[str, Any]) -> dict[str, StructuralEquation]:
-        """Give the equations of M' that something can change in, causes before their effects."""
-        return {
-            name: StructuralEquation(parents=self.graph.parents[name], fitted=self.equations[name])
-            for name in self.graph.descendants(do, held=self.resolving)
-        }
-
-
-def _population(
-    table: Any,
-    names: Iterable[str],
-    *,
-    attributes: Mapping[str, AttributeDeclaration] | None = None,
-    missing: Missing = "error",
-) -> Population:
-    """Read the named columns of any table; a population is taken as it is."""
-    if isinstance(table, Population):
-        return table
-    declared = read_attributes(attributes) if attributes else ()
-    return Population.from_frame(table, columns=names, attributes=declared, missing=missing)
 
 
 def _check_equation(child: object, equation: object) -> None:
