@@ -50,7 +50,7 @@ def read(path: Path, way: str) -> Any:
     import duckdb
 
     from mutandis.data.population import Population
-    from mutandis.store.sources import TableFiles, read_source
+    from mutandis.store.tables import TableFiles, read_source
 
     names = (*NUMBERS, *TEXTS)
     if way == "ours":
@@ -66,7 +66,7 @@ def measure_here(path: Path, way: str) -> dict[str, Any]:
 
     from mutandis.auditing.provenance import hash_population
 
-    for name in ("duckdb", "narwhals", "pandas", "mutandis.store.sources"):
+    for name in ("duckdb", "narwhals", "pandas", "mutandis.store.tables"):
         import_module(name)  # not part of what is measured
     before = _memory("VmRSS")
     began, worked = time.perf_counter(), time.process_time()

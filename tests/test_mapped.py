@@ -14,7 +14,7 @@ import pytest
 import mutandis as mm
 from mutandis.data.columns import Categories
 from mutandis.mapped import arrays_in_files, copy, empty, in_file, is_mapped, take, uses_files
-from mutandis.store.sources import read_source
+from mutandis.store.tables import read_source
 from mutandis.workers import LocalWorkers
 
 if TYPE_CHECKING:

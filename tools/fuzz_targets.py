@@ -28,8 +28,8 @@ from mutandis.outcomes.outcome import Outcome
 from mutandis.report.report import Report
 from mutandis.rooms.endpoint import HttpMaker, read_reply
 from mutandis.store import results_folder
-from mutandis.store.sources import column_names, read_source
-from mutandis.store.table_files import hash_file
+from mutandis.store.files import hash_file
+from mutandis.store.tables import column_names, read_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -391,13 +391,6 @@ def _check_names(error: MutandisError, content: bytes) -> None:
     raise error
 
 
-def _json_lines() -> list[bytes]:
-    table = _table(8)
-    rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
-    lines = "".join(f"{json.dumps(row)}\n" for row in rows)
-    return [lines.encode(), json.dumps(rows).encode(), json.dumps(rows, indent=1).encode()]
-
-
 def _parquet() -> list[bytes]:
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -413,27 +406,6 @@ def _parquet() -> list[bytes]:
         pq.write_table(table, buffer, **options)
         found.append(buffer.getvalue())
     return found
-
-
-def _arrow() -> list[bytes]:
-    import pyarrow as pa
-
-    found = []
-    table = pa.table(_table())
-    encoded = table.set_column(1, "sex", table["sex"].dictionary_encode())
-    for each, options in (
-        (table, None),
-        (encoded, None),
-        (table, pa.ipc.IpcWriteOptions(compression="zstd")),
-    ):
-        buffer = io.BytesIO()
-        with pa.ipc.new_file(buffer, each.schema, options=options) as writer:
-            writer.write_table(each, max_chunksize=10)
-        found.append(buffer.getvalue())
-    return found
-
-
-# --- a results folder from someone else -----------------------------------------------------------
 
 
 def _results(folder: Path) -> Path:
@@ -519,7 +491,7 @@ def _npz(folder: Path) -> tuple[Sequence[bytes], Run]:
 
 
 _ROWS = _words(_csv(), "NA inf nan 1e5 2020-01-01 2020-01-01T00:00:00Z true FALSE 12:00 1.5 1,5")
-_BYTES = (b"PAR1", b"ARROW1", b"PK\x03\x04", b"\xff\xff\xff\xff", b"\0\0\0\0", CANARY.encode())
+_BYTES = (b"PAR1", b"PK\x03\x04", b"\xff\xff\xff\xff", b"\0\0\0\0", CANARY.encode())
 TARGETS = (
     Target(
         "formula", 360_000, _formula, _words(*_FORMULAS, " ".join(FUNCTIONS), "if in is lambda")
@@ -548,12 +520,7 @@ TARGETS = (
     Target("dot", 5_000, _worldview(*_DOT, ending=".dot"), _words(*_DOT, "subgraph edge node")),
     Target("csv", 1_500, _tables(".csv", lambda: [_csv().encode(), _csv(";").encode()]), _ROWS),
     Target("packed", 500, _tables(".csv.gz", lambda: [_csv().encode()], pack=True), _ROWS),
-    Target("json", 1_000, _tables(".jsonl", lambda: _json_lines()[:1]), _ROWS),
-    Target(
-        "json_array", 1_000, _tables(".json", lambda: _json_lines()[1:]), _ROWS, parse=json.loads
-    ),
     Target("parquet", 1_500, _tables(".parquet", _parquet), _BYTES, binary=True),
-    Target("arrow", 1_500, _tables(".arrow", _arrow), _BYTES, binary=True),
     Target(
         "record",
         2_500,

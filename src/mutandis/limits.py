@@ -11,7 +11,7 @@ import os
 import stat
 from contextlib import suppress
 from hashlib import sha256
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 from zipfile import ZipFile
 
@@ -102,7 +102,7 @@ def open_regular(path: str | os.PathLike[str], mode: Literal["rb", "ab"] = "rb")
     return file
 
 
-def read_regular(path: Path, *, most: int) -> bytes:
+def read_regular(path: PurePath, *, most: int) -> bytes:
     """Read a regular file whole, if it has at most so many bytes."""
     with open_regular(path) as file:
         content: bytes = file.read(limit(most) + 1)

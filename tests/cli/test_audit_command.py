@@ -12,7 +12,7 @@ import pytest
 
 import mutandis as mm
 from mutandis.errors import OutputError
-from mutandis.store.table_files import hash_file
+from mutandis.store.files import hash_file
 from mutandis.verdicts.findings import COLUMNS
 from tests.cli.conftest import LOAN, run, write_config
 

@@ -25,7 +25,7 @@ import mutandis as mm
 from mutandis.cli import app
 from mutandis.report.report import Report
 from mutandis.store import saved_audit
-from mutandis.store.table_files import hash_file
+from mutandis.store.files import hash_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,7 +23,7 @@ from mutandis.cli.exit_codes import explain
 from mutandis.errors import DecisionError, OutputError
 from mutandis.rooms.endpoint import HttpMaker
 from mutandis.store.results_folder import write_record
-from mutandis.store.table_files import TableFiles
+from mutandis.store.tables import TableFiles
 from tests.cli.conftest import PLAIN as CONFIG
 from tests.cli.conftest import run, without_report, write_config
 
@@ -250,34 +250,27 @@ def test_a_graph_is_not_read_without_end(tmp_path: Path, text: str, said: str) -
 
 
 @pytest.mark.usefixtures("hurried")
-def test_a_pattern_does_not_walk_the_disk(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_of_too_many_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = folder / "audit.yaml"
-    config.write_text(CONFIG.replace("loan.csv", "/**/*.csv"), encoding="utf-8")
-    # how long 100,000 take depends on the disk
-    monkeypatch.setattr("mutandis.store.table_files._ENTRIES", 1000, raising=False)
-    message = refusal("check", config)
-    assert "stands for too many files and folders to look through" in message
-    assert "The limit is 1,000 files and folders" in message
-    monkeypatch.setattr("mutandis.store.table_files._ENTRIES", 5)
-    config.write_text(CONFIG.replace("loan.csv", "tables"), encoding="utf-8")
+    monkeypatch.setattr("mutandis.store.tables._ENTRIES", 5)
     (folder / "tables").mkdir()
     for number in range(6):
         shutil.copy(folder / "loan.csv", folder / "tables" / f"{number}.csv")
-    assert "'tables' stands for too many" in refusal("check", config)
+    for source in ("tables", "tables/*.csv"):
+        config.write_text(CONFIG.replace("loan.csv", source), encoding="utf-8")
+        message = refusal("check", config)
+        assert f"'{source}' stands for too many files and folders to look through" in message
+        assert "The limit is 5 files and folders" in message
 
 
 def test_patterns_fit_what_glob_fits(tmp_path: Path) -> None:
-    for name in ("a.csv", "b/c.csv", "b/d/e.csv", "b/.f/g.csv", ".h.csv", "i[1]/j.csv", "k/l.txt"):
+    for name in ("a.csv", "b/c.csv", "b/d.csv", ".h.csv", "i[1]/j.csv", "k/l.txt"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("x,y\n1,2\n", encoding="utf-8")
     (tmp_path / "m").symlink_to(tmp_path / "b")
-    for pattern in (
-        *("*.csv", "**/*.csv", "b/**", "**", "*/*.csv", "b/*/e.csv", "[ab].csv", ".*.csv"),
-        *("b/.f/*.csv", "?/c.csv", "**/d/**/*.csv", "../*/b/c*", "i[[]1]/*", str(tmp_path / "*")),
-        *("m/**/*.csv", "**/.f/*", "b/**/e.csv"),
-    ):
+    for pattern in ("*.csv", "b/*", "*", "[ab].csv", ".*.csv", "m/?.csv", str(tmp_path / "*")):
         whole = os.path.join(glob.escape(str(tmp_path)), pattern)  # noqa: PTH118
-        expected = {Path(each) for each in glob.glob(whole, recursive=True)}  # noqa: PTH207
+        expected = {Path(each) for each in glob.glob(whole)}  # noqa: PTH207
         found = TableFiles(path=pattern, folder=tmp_path).files()
         assert set(found) == {each for each in expected if each.is_file()}, pattern
 

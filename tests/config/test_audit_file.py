@@ -8,7 +8,7 @@ import pandas as pd
 
 import mutandis as mm
 from mutandis.store.audit_file import read_arguments
-from mutandis.store.sources import TableFiles
+from mutandis.store.tables import TableFiles
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ import mutandis as mm
 from mutandis import registry
 from mutandis.errors import InputError, PlanError, SettingsError
 from mutandis.store.duckdb_reader import open_files
-from mutandis.store.sources import TableFiles, column_names
+from mutandis.store.tables import TableFiles, column_names
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

@@ -13,8 +13,8 @@ import mutandis as mm
 from mutandis.cli.app import app
 from mutandis.errors import OutputError, SettingsError
 from mutandis.rooms.signing import read_key
+from mutandis.store.files import hash_file
 from mutandis.store.results_folder import read_sums, write_sums
-from mutandis.store.table_files import hash_file
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,10 +15,10 @@ import pytest
 import mutandis as mm
 from mutandis.errors import OutputError
 from mutandis.store import output_folder, saved_audit
+from mutandis.store.files import write_atomically
 from mutandis.store.output_folder import output_folder as open_output
 from mutandis.store.output_folder import recover_output
 from mutandis.store.results_folder import find_differences, read_record
-from mutandis.store.text_files import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Callable

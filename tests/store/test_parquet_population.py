@@ -19,7 +19,7 @@ from mutandis.data.attribute import Attribute, AttributeKind
 from mutandis.data.columns import Categories, Numbers
 from mutandis.data.population import Population
 from mutandis.store import duckdb_reader
-from mutandis.store.sources import TableFiles, read_source
+from mutandis.store.tables import TableFiles, read_source
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 

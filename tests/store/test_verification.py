@@ -20,8 +20,8 @@ from mutandis.errors import OutputError
 from mutandis.report import case_file
 from mutandis.report.html import pdf_unavailable
 from mutandis.store import case_files, output_folder, saved_audit, verification
+from mutandis.store.files import hash_file
 from mutandis.store.results_folder import is_audit_folder, write_record, write_sums
-from mutandis.store.table_files import hash_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -281,7 +281,7 @@ class Audit:
         table
             "people" or "counts".
         """
-        from mutandis.store.people_file import write_people
+        from mutandis.store.files import write_people
 
         if table not in ("people", "counts"):
             raise PlanError(f"table={table!r} is unknown. Allowed: people, counts.")

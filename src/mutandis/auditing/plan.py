@@ -683,7 +683,7 @@ def _read_population(
     if isinstance(decisions, Population):
         return decisions, len(decisions)
     if isinstance(decisions, str | PathLike) or hasattr(decisions, "sha256"):
-        from mutandis.store.sources import read_source
+        from mutandis.store.tables import read_source
 
         names = None if needed is None else list(dict.fromkeys(needed))
         decisions = read_source(decisions, columns=names)

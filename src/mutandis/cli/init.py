@@ -51,11 +51,11 @@ def init(
 ) -> None:
     """Look at a table, and write a commented audit file with guesses to be corrected."""
     from mutandis.config.fields import placed
-    from mutandis.config.sections import DataSection, open_source
+    from mutandis.config.sections import DataSection
     from mutandis.frames import check_columns
+    from mutandis.store.files import write_atomically
     from mutandis.store.initial_config import draft_config
-    from mutandis.store.sources import read_source
-    from mutandis.store.text_files import write_atomically
+    from mutandis.store.tables import open_source, read_source
 
     _check_target(out, force=force)
     reading = {"query": query, "separator": separator, "decimal": decimal, "encoding": encoding}
@@ -162,8 +162,8 @@ def demo(
     """Audit the paper's loan scenario, generated afresh: data, worldview, D^CF, all methods."""
     from mutandis.datasets import loan
     from mutandis.store.audit_file import read_plan
+    from mutandis.store.files import write_csv
     from mutandis.store.output_folder import check_output, output_folder
-    from mutandis.store.text_files import write_csv
 
     check_output(out, replace=True, known=_is_demo)
     with output_folder(out, replace=True, known=_is_demo) as folder:

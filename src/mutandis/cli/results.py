@@ -96,9 +96,8 @@ def export(
     ] = None,
 ) -> None:
     """Write an audit for others: people, rates of groups, or a text."""
-    from mutandis.store.people_file import write_people
+    from mutandis.store.files import write_atomically, write_people
     from mutandis.store.saved_audit import open_results
-    from mutandis.store.text_files import write_atomically
 
     audit = open_results(folder)
     if content is ExportContent.PEOPLE:
@@ -231,8 +230,8 @@ def robustness(
 ) -> None:
     """Count how much of the effect of the status must be real for each verdict to hold."""
     from mutandis.auditing.tipping import count_grades, rules_of
+    from mutandis.store.files import write_csv
     from mutandis.store.saved_audit import open_results
-    from mutandis.store.text_files import write_csv
 
     audit = open_results(folder)
     chosen, size = audit.plan.choose(method, k)
@@ -291,7 +290,7 @@ def compare(
 
     Where a folder of results is named, they are written anew with the answer in them.
     """
-    from mutandis.store.text_files import write_csv
+    from mutandis.store.files import write_csv
 
     is_saved = config.is_dir()
     if sign is not None and not is_saved:

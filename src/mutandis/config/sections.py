@@ -7,9 +7,7 @@ readers of files and databases nor those of models are imported before.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, Literal
-from urllib.parse import quote
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, create_model
 
@@ -28,7 +26,7 @@ from mutandis.data.formula import Formula
 from mutandis.decision.kinds import DecisionContext
 from mutandis.decision.rule import FormulaScores, Rule
 from mutandis.decision.threshold import RelabelledMaker, with_threshold
-from mutandis.errors import InputError, listed, shown, suggest
+from mutandis.errors import listed, shown, suggest
 from mutandis.registry import find, is_known, names
 
 if TYPE_CHECKING:
@@ -38,14 +36,10 @@ if TYPE_CHECKING:
     from mutandis.decision.kinds import Made
     from mutandis.decision.maker import DecisionMaker
 
-__all__ = ["DataSection", "Decider", "DecisionSection", "database", "load_decision", "open_source"]
+__all__ = ["DataSection", "Decider", "DecisionSection", "load_decision"]
 
 
 # --- data -----------------------------------------------------------------------------------------
-
-_FILE_KEYS = ("separator", "decimal", "encoding", "header", "missing_text")
-_DATABASE_KEYS = ("query", "password_env")
-_DATABASES = (".db", ".sqlite", ".sqlite3")
 
 
 class DataSection(FileSection):
@@ -77,54 +71,6 @@ class DataSection(FileSection):
         BeforeValidator(lambda each: tuple(each) if isinstance(each, list) else (each,)),
     ] = ()
     """Of CSV: texts that mark a missing value, next to the empty field."""
-
-
-def open_source(section: DataSection, *, folder: Path) -> Any:
-    """Make the source of the table, relative to a folder."""
-    url = _database_of(section)
-    written = given(section)
-    for key in _DATABASE_KEYS if url is None else _FILE_KEYS:
-        if key in written:
-            what = "databases" if url is None else "files"
-            raise fault(f"{key!r} is about {what}, and the table is in none. Drop it.", key)
-    if url is None:
-        keys = {key: written[key] for key in _FILE_KEYS if key in written}
-        # tables are read in a higher layer
-        files = import_module("mutandis.store.table_files")
-        return files.TableFiles(path=section.source, folder=folder, **keys)
-    if section.query is None:
-        raise fault("A database needs a 'query': one SELECT, such as SELECT * FROM loans.")
-    keys = {key: written[key] for key in _DATABASE_KEYS if key in written}
-    # sorted by id, so that the same rows have the same hash whatever order the server likes
-    return database(url=url, order_by=section.id, folder=folder, **keys)
-
-
-def database(*, url: str, **settings: Any) -> Any:
-    """Make the reader of a database, which the registry names by the scheme of its url."""
-    scheme = url.partition("://")[0].lower()
-    if not is_known("table", scheme):
-        # what is written may be a password
-        known = listed([f"{each}://" for each in names("table")])
-        raise InputError(f"The url cannot be read. It begins with one of {known}.")
-    return find("table", scheme)(url=url, **settings)
-
-
-def _database_of(section: DataSection) -> str | None:
-    """Return the address of the database that holds the table; None for a table in files."""
-    path, url = section.source, section.url
-    if (path is None) == (url is None):
-        raise fault(
-            "Name the table, in one way: 'source' is a file, a folder or a pattern, 'url' a "
-            "database."
-        )
-    if path is not None and "://" in path:
-        raise fault(
-            "'source' holds an address and not a path. Write the address of a database as 'url', "
-            "without a password, and the query next to it."
-        )
-    if path is not None and path.lower().endswith(_DATABASES):
-        return f"sqlite:///{quote(path)}"
-    return url
 
 
 # --- decision -------------------------------------------------------------------------------------

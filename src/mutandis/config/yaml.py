@@ -14,16 +14,20 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from mutandis.errors import SettingsError, shown
-from mutandis.limits import explain_limit, limit
+from mutandis.limits import explain_limit, limit, read_regular
+
+if TYPE_CHECKING:
+    from pathlib import PurePath
 
 __all__ = [
     "Document",
     "Path",
+    "read_text",
     "read_yaml",
     "replace_section",
     "spelling",
@@ -38,6 +42,7 @@ Path: TypeAlias = tuple[str | int, ...]
 # was not written by hand, and would keep the parser busy for minutes.
 _CHARACTERS = 500_000
 _DEPTH = 16
+_BYTES = 1_000_000  # a table that is given by mistake is larger
 
 _WHOLE = re.compile(r"[-+]?[0-9]+")
 _DECIMAL = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
@@ -131,6 +136,22 @@ class Document:
     def error(self, path: Path, message: str) -> SettingsError:
         """Make the error that names the place."""
         return SettingsError(f"{self.place(path)}: {message}")
+
+
+def read_text(path: PurePath) -> str:
+    """Read a file of settings as UTF-8, with or without a byte order mark."""
+    try:
+        content = read_regular(path, most=_BYTES)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "its name is not a path"
+        raise SettingsError(f"{str(path)!r} cannot be opened: {reason}. Check the path.") from None
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise SettingsError(
+            f"{path.name}, line {line}: the file is not in UTF-8. Save it as plain UTF-8 text."
+        ) from None
 
 
 def read_yaml(text: str, *, source: str | None = None, surrogates: bool = False) -> Document:

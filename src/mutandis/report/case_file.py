@@ -38,10 +38,10 @@ from mutandis.report.redact import redact_case
 from mutandis.report.sentences import describe_headline
 from mutandis.store.audit_file import write_plan
 from mutandis.store.case_files import case_name, write_case_files
+from mutandis.store.files import hash_file
 from mutandis.store.output_folder import read_settled
 from mutandis.store.results_folder import CASES, RECORD, read_key
 from mutandis.store.saved_audit import open_results
-from mutandis.store.table_files import hash_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -410,7 +410,7 @@ class CaseDocument:
         It ends in .html, .json or .pdf (the extra `pdf`).
         """
         from mutandis.report.html import to_pdf
-        from mutandis.store.text_files import write_atomically
+        from mutandis.store.files import write_atomically
 
         writers: dict[str, Callable[[], str | bytes]] = {
             ".html": self.to_html,

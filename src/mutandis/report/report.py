@@ -19,7 +19,7 @@ from mutandis.report.sentences import (
     summarise,
 )
 from mutandis.store.audit_file import write_plan
-from mutandis.store.text_files import write_atomically
+from mutandis.store.files import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

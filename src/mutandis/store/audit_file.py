@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from mutandis.auditing.plan import Origin, plan
 from mutandis.config.fields import placed
 from mutandis.config.schema import read_audit_file
-from mutandis.config.sections import load_decision, open_source
+from mutandis.config.sections import load_decision
 from mutandis.config.worldview import describe_worldview
-from mutandis.config.yaml import read_yaml, replace_section, write_yaml
+from mutandis.config.yaml import read_text, read_yaml, replace_section, write_yaml
 from mutandis.data.columns import jsonable
 from mutandis.errors import WorldviewError
 from mutandis.outcomes.score import Score
-from mutandis.store.table_files import hash_file
-from mutandis.store.text_files import read_text
+from mutandis.store.files import hash_file
+from mutandis.store.tables import open_source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mutandis.data.protection import Protection
     from mutandis.decision.maker import DecisionMaker
     from mutandis.scm import Worldview
-    from mutandis.store.sources import Source
+    from mutandis.store.tables import Source
 
 __all__ = [
     "SavedInputs",

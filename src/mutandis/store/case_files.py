@@ -9,9 +9,9 @@ import shutil
 from typing import TYPE_CHECKING
 
 from mutandis.errors import OutputError
+from mutandis.store.files import hash_file
 from mutandis.store.output_folder import locked_folder, output_folder, recover_output
 from mutandis.store.results_folder import CASES, RECORD, SUMS, read_sums, signature_of, write_sums
-from mutandis.store.table_files import hash_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

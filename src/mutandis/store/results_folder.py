@@ -24,8 +24,8 @@ from mutandis.data.labels import Labels
 from mutandis.errors import OutputError
 from mutandis.limits import read_regular
 from mutandis.registry import find
+from mutandis.store.files import hash_file
 from mutandis.store.output_folder import recover_output
-from mutandis.store.table_files import hash_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -45,7 +45,7 @@ from mutandis.frames import columns_of, open_frame
 from mutandis.geometry.index import Neighbourhoods
 from mutandis.limits import explain_limit, limit, open_regular, unpacked_bytes
 from mutandis.store.audit_file import SavedInputs, read_plan_text, write_doubt, write_plan
-from mutandis.store.findings_file import write_findings
+from mutandis.store.files import hash_file, write_csv, write_findings
 from mutandis.store.output_folder import (
     locked_folder,
     output_folder,
@@ -68,8 +68,6 @@ from mutandis.store.results_folder import (
     signature_of,
     write_record,
 )
-from mutandis.store.table_files import hash_file
-from mutandis.store.text_files import write_csv
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -11,7 +11,7 @@ from mutandis.data.columns import jsonable, plain_value
 from mutandis.errors import InputError, MutandisError, OutputError
 from mutandis.store.audit_file import read_plan_text
 from mutandis.store.case_files import case_name
-from mutandis.store.findings_file import compare_findings
+from mutandis.store.files import compare_findings, hash_file
 from mutandis.store.output_folder import locked_folder, read_settled, recover_output
 from mutandis.store.results_folder import (
     CASES,
@@ -26,8 +26,7 @@ from mutandis.store.results_folder import (
     read_record,
 )
 from mutandis.store.saved_audit import same_state, write_files
-from mutandis.store.sources import source_of
-from mutandis.store.table_files import hash_file
+from mutandis.store.tables import source_of
 
 if TYPE_CHECKING:
     import os

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mutandis.config.worldview import parse_worldview
+from mutandis.config.yaml import read_text
 from mutandis.errors import MutandisWarning, SettingsError, WorldviewError, listed, shown
 from mutandis.limits import explain_limit, limit
 from mutandis.scm import Linear, Worldview
-from mutandis.store.text_files import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping

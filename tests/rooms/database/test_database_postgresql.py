@@ -19,7 +19,7 @@ import mutandis as mm
 from mutandis.errors import InputError, UnknownColumnError
 from mutandis.rooms.database import DatabaseQuery
 from mutandis.store.audit_file import read_arguments
-from mutandis.store.sources import column_names, read_source, source_of
+from mutandis.store.tables import column_names, read_source, source_of
 
 if TYPE_CHECKING:
     from tests.conftest import Server

@@ -11,7 +11,7 @@ import pytest
 from mutandis.errors import InputError
 from mutandis.rooms.database import DatabaseQuery
 from mutandis.store.audit_file import read_arguments
-from mutandis.store.sources import column_names, read_source
+from mutandis.store.tables import column_names, read_source
 
 if TYPE_CHECKING:
     from pathlib import Path

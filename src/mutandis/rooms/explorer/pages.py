@@ -24,7 +24,7 @@ from mutandis.rooms.explorer.two_audits import CHANGES, TwoAudits
 from mutandis.rooms.explorer.view import Lens
 from mutandis.rooms.explorer.workbench import ROLES, Draft, Trial, editable
 from mutandis.rooms.explorer.worldview_yaml import write_draft
-from mutandis.store.people_file import EXPORTS, export_people
+from mutandis.store.files import EXPORTS, export_people
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
