@@ -658,7 +658,8 @@ def test_counts_about_the_table_are_left_out() -> None:
     audit = audit_table(table, missing="drop")
     who = some(audit, 1)[0]
     full, redacted = (audit.case_file(who, redact=each) for each in (False, True))
-    share = f"{audit.disagreement:.1%}"
+    assert audit.disagreement is not None
+    share = f"{1 - audit.disagreement:.1%}"
     number = f"{len(audit.study.people)} complainants"
     for words in ("2 rows without a value", "3 values off it", share, number):
         assert words in full.to_json()

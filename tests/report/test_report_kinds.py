@@ -177,7 +177,7 @@ KINDS: dict[str, tuple[Callable[[], mm.Audit], tuple[str, ...], tuple[str, ...]]
     ),
     "observed": (
         lambda: loan(decision=None),
-        ("No new decisions could be obtained", 'id="worldview"'),
+        ("No decision was made on a counterfactual", 'id="worldview"'),
         ("CF", "Had they been Gender = 0</th>"),
     ),
     "situation testing alone": (
@@ -197,7 +197,7 @@ KINDS: dict[str, tuple[Callable[[], mm.Audit], tuple[str, ...], tuple[str, ...]]
     ),
     "a caliper": (
         lambda: loan(similarity=mm.Similarity(max_distance=0.02, min_group=3)),
-        ("About ", "nothing can be said", "people within distance 0.02"),
+        ("No conclusion is possible for ", "people within distance 0.02"),
         (),
     ),
     "nobody can be compared": (
@@ -216,7 +216,6 @@ KINDS: dict[str, tuple[Callable[[], mm.Audit], tuple[str, ...], tuple[str, ...]]
         lambda: loan(tau=0.99, ks=(5,), methods=["st", "cst_without"], worldview=mm.Worldview({})),
         (
             "for none of the 126 complainants",
-            "there is for 0 of 126 complainants",
             "none of whom has evidence",
         ),
         (),
@@ -233,7 +232,13 @@ KINDS: dict[str, tuple[Callable[[], mm.Audit], tuple[str, ...], tuple[str, ...]]
     ),
     "multiple": (
         lambda: grounds("multiple"),
-        ("found on every one", "(do race)", "(do sex)", "Had they been sex = male", "combine: mul"),
+        (
+            "evidence is found on every one",
+            "(do race)",
+            "(do sex)",
+            "Had they been sex = male",
+            "combine: mul",
+        ),
         (),
     ),
     "intersectional": (
@@ -248,7 +253,13 @@ KINDS: dict[str, tuple[Callable[[], mm.Audit], tuple[str, ...], tuple[str, ...]]
     ),
     "mixed columns": (
         mixed,
-        ("7 for children", "no data can test", "kept as on record", "others ", 'id="strata"'),
+        (
+            "7 rows without a value in 'children'",
+            "no data can test",
+            "kept as on record",
+            "others ",
+            'id="strata"',
+        ),
         (),
     ),
     "one complainant": (

@@ -43,9 +43,9 @@ def test_a_screen_shows_what_matters_and_folds_the_rest(page: Any) -> None:
     width, height = size(page)
     assert width == 1280
     assert height <= 8_000
-    assert not page.locator("#verdicts").is_visible()
-    page.get_by_text("Verdicts by method").click()
-    assert page.locator("#verdicts").is_visible()
+    assert not page.locator("#attributes").is_visible()
+    page.get_by_text("Attributes, as they are").click()
+    assert page.locator("#attributes").is_visible()
     # contents stay in view
     page.locator("#section-repeat").scroll_into_view_if_needed()
     assert page.get_by_role("link", name="In short").is_visible()
@@ -80,7 +80,7 @@ def test_paper_opens_what_a_screen_folds(page: Any, tmp_path: Path) -> None:
         text=True,
     )
     text = " ".join(done.stdout.split())
-    assert "Verdicts at k" in text
+    assert "Attributes of complainants in both worlds" in text
     assert "What a verdict does not say" in text
     assert re.search("SHA-256 of the columns used", text)
     assert len(done.stdout.split("\f")) - 1 <= 18

@@ -30,12 +30,11 @@ from mutandis.report.case_model import (
 )
 from mutandis.report.case_movement import movements_of, value_at
 from mutandis.report.case_robustness import curve_of, doubt_of, robustness_of
-from mutandis.report.case_sentences import assumptions_of, limits_of
 from mutandis.report.context import draw_plan, rows_of
 from mutandis.report.formatting import known
 from mutandis.report.html import to_pdf
 from mutandis.report.redact import redact_case
-from mutandis.report.sentences import describe_headline
+from mutandis.report.sentences import assumptions_of, describe_headline, limits_of
 from mutandis.store.audit_file import write_plan
 from mutandis.store.case_files import case_name, write_case_files
 from mutandis.store.files import hash_file

@@ -1,4 +1,4 @@
-"""A case file as data: what its JSON holds, and what its page and its redaction read.
+"""A case file as data and as a page: what its JSON holds, and what its redaction reads.
 
 Numbers are as the audit has them, unrounded. In a redacted file a share is a text, its band or
 ``"withheld"``; None means that there is no such number, or that the file is redacted.
@@ -9,16 +9,25 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from mutandis.data.columns import jsonable
 from mutandis.data.labels import PLAIN, Labels
+from mutandis.engine.methods import METHODS
 from mutandis.errors import PlanError
 from mutandis.outcomes.binary import SHARES
+from mutandis.outcomes.measures import measure_named
+from mutandis.report import sentences
+from mutandis.report.formatting import MISSING, signed, value
+from mutandis.report.html import CaptionedPicture, render, to_pdf
+from mutandis.report.plots import ForestRow, plot_curve, plot_forest
+from mutandis.store.files import write_atomically
+from mutandis.verdicts.findings import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from os import PathLike
 
     from mutandis.auditing.tipping import CurvePoint
@@ -50,15 +59,18 @@ SCHEMA: Final = "mutandis-case"
 SCHEMA_VERSION: Final = 1
 
 WITHHELD: Final = "withheld"
-"""Stands in a redacted file for what would tell about fewer than ten people."""
+"""Replaces in a redacted file what would tell about fewer than ten people."""
 
 Number = float | int | str | None
 Role = Literal["control", "test"]
 
+_FOUND = {Verdict.EVIDENCE, Verdict.SIGNIFICANT, Verdict.SIGNIFICANT_ADJUSTED}
+_NOT_DATA = {"worldview", "labels", "settings_text", "words"}  # fields for the page alone
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """One protected attribute of the complainant, and the reference she is set against."""
+    """One protected attribute of the complainant, and its reference."""
 
     attribute: str
     value: Any
@@ -67,98 +79,73 @@ class Status:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Complainant:
-    """Who complains and what was decided.
-
-    `outcome_cf` is None where no decision was made on her counterfactual; where that is open, it is
-    the outcome of most draws, `outcome_cf_share` of them. A score is neither negative nor refused.
-    """
+    """Who complains, and what was decided."""
 
     id: Any
     statuses: tuple[Status, ...]
     outcome_column: str
     outcome: Any
-    negative: Any
-    refused: bool | None
-    outcome_cf: Any
-    outcome_cf_share: float | None = None
+    negative: Any  # None where outcomes have no sides
+    refused: bool | None  # as negative
+    outcome_cf: Any  # None: not decided; of draws, the outcome of most
+    outcome_cf_share: float | None = None  # of draws
     attributes: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
-    """What one cause (or several together) did to an attribute.
-
-    `before` and `after`, the values of the cause in both worlds, are None where several act
-    together; the amount added, or the factor, is None where the equation does not tell.
-    """
+    """What one cause (or several together) did to an attribute."""
 
     parents: tuple[str, ...]
-    before: Any
+    before: Any  # in the actual world, and after in the other: None of several causes
     after: Any
-    amount: float | None
+    amount: float | None  # added, or the factor; None where the equation does not tell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Movement:
-    """How one attribute moved from the factual to the counterfactual world.
-
-    `how` is "sum" (the causes' amounts and `remainder` add up to the change), "factor" (their
-    product takes the factual value to the counterfactual one, but for the remainder), "total" (the
-    equation gives the change as a whole), "given" (so does the table that was supplied), "held"
-    (the worldview holds it fixed), "intervened" (it was set) or "unaffected" (nothing that was set
-    causes it). The remainder is what rounding, levels or bounds did after the causes. Where the
-    facts leave it open, `drawn` lists the values that it has in draws, each with the share of them,
-    the most frequent first: then `counterfactual` is for readers, and decides nothing.
-    """
+    """How one attribute moved from the actual to the counterfactual world."""
 
     attribute: str
     compared: bool
     factual: Any
-    counterfactual: Any
+    counterfactual: Any  # of draws, for readers: it decides nothing
     change: float | None
+    # the causes' amounts add up ("sum") or multiply ("factor") to the change, but for the remainder
     how: Literal["sum", "factor", "total", "given", "held", "intervened", "unaffected"]
     causes: tuple[Cause, ...] = ()
-    remainder: float | None = None
+    remainder: float | None = None  # what rounding, levels or bounds did after the causes
     paths: tuple[str, ...] = ()
     # the same, name by name: pages write the labels
     ways: tuple[tuple[str, ...], ...] = field(default=(), metadata={"json": False})
     coupling: str = ""
-    drawn: tuple[tuple[Any, float], ...] = ()
+    drawn: tuple[tuple[Any, float], ...] = ()  # values with their share of draws, commonest first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One member of a group: a person, or a search center that is counted in.
-
-    `parts` is what each attribute adds to the distance, None where that is not known; `place` the
-    part of a place that the person holds, as a number and as a fraction.
-    """
+    """One member of a group: a person, or a search center that is counted in."""
 
     person: Any
     role: Literal["person", "complainant", "counterfactual"]
     distance: float
-    parts: Mapping[str, float] | None
+    parts: Mapping[str, float] | None  # of the distance, by attribute, where that is known
     values: Mapping[str, Any]
-    place: float
-    place_text: str
+    place: float  # the part of a place that the person holds
+    place_text: str  # as a fraction
     outcome: Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupList:
-    """One group of the complainant, its members nearest first.
-
-    Its places are the denominator of its share; `people` (search centers not counted) hold them,
-    and `shared` of these share theirs with others. A redacted file lists no members, and gives the
-    places without search centers, rounded down to tens, and the band of the share alone.
-    """
+    """One group of the complainant, its members nearest first; redacted, without members."""
 
     role: Role
     around: str
-    places: Number
+    places: Number  # the denominator of the share; redacted: rounded down to tens
     share: Number
-    people: int | None = None
-    shared: int | None = None
+    people: int | None = None  # without search centers
+    shared: int | None = None  # people who share a place
     refused: int | None = None
     granted: int | None = None
     radius: float | None = None
@@ -193,23 +180,23 @@ class Figures:
     measured_low: Number = None
     measured_high: Number = None
 
+    @property
+    def has_k(self) -> bool:
+        """Whether the method compares groups, whose size matters."""
+        return METHODS[self.method].count_neighbours
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SupportCheck:
-    """Whether there is anyone to compare with, in one group.
-
-    `typical` and `limit` are the median and the 99th percentile of the radius in its search space;
-    `outside` lists the attributes in which the search center stands outside the range there;
-    `balance` says how many standard deviations the center stands above the group's mean. A
-    redacted file says whether the group is off support, and no more.
-    """
+    """How close one group is; redacted, only whether it is off support."""
 
     role: Role
     radius: float | None = None
-    typical: float | None = None
-    limit: float | None = None
+    typical: float | None = None  # median radius in its search space
+    limit: float | None = None  # 99th percentile
     off_support: bool
-    outside: tuple[str, ...] = ()
+    outside: tuple[str, ...] = ()  # attributes in which the center is out of the range there
+    # standard deviations by which the center is above the group's mean
     balance: Mapping[str, float | None] = field(default_factory=dict)
 
 
@@ -225,63 +212,44 @@ class VerdictText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictRobustness:
-    """How much must be believed for the headline to stand (docs/robustness.md).
+    """How wrong the worldview may be before the headline falls (docs/robustness.md)."""
 
-    `tipping` is the least part of the effect with which it does, `grade` follows by the `rule`, and
-    `stands_without` says by attribute whether it stands with this one at its fact. Where nothing is
-    significant, `appears` is the part of the effect, more than all of it, at which something is.
-    `hidden_cause` says how strong a hidden common cause of her status and an attribute would have
-    to be; it would explain at least the part `robustness_value` of both. `worldviews` are her
-    verdicts under each worldview that was compared, that of the audit first.
-    """
-
-    tipping: float | None
+    tipping: float | None  # the least part of the effect with which it stands
     grade: str | None
-    rule: str
+    rule: str  # of the grade
     sentence: str
-    appears: float | None
+    appears: float | None  # the part, above 1, at which something becomes significant
     robustness_value: float | None = None
-    hidden_cause: str = ""
-    stands_without: Mapping[str, bool] = field(default_factory=dict)
-    worldviews: Mapping[str, str] = field(default_factory=dict)
+    hidden_cause: str = ""  # how strong one would have to be, in words
+    stands_without: Mapping[str, bool] = field(default_factory=dict)  # attribute at its fact
+    worldviews: Mapping[str, str] = field(default_factory=dict)  # verdicts, by worldview compared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnCase:
-    """The answer about herself, beside the headline, which is about people like her.
-
-    `share` is that of the refused among the people most like her own counterfactual; None where
-    people were not matched, and in a redacted file.
-    """
+    """The answer about the complainant alone."""
 
     answer: str
     sentence: str
-    share: float | None = None
+    share: float | None = None  # refused among the people most like the own counterfactual
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """The comparison on one ground: all there is, or one of several (multiple discrimination).
+    """The comparison on one ground: all there is, or one of several (multiple discrimination)."""
 
-    The ground is several attributes where they are intervened on together. The groups are those of
-    the primary method and k, None where that method compares none. The verdict stays the same or
-    gets stronger in the `verdict_share` of `worlds` draws and refits. `curve` is the comparison at
-    each share of the effect of the status, from none on; it is missing in a redacted file.
-    """
-
-    ground: tuple[str, ...]
+    ground: tuple[str, ...]  # attributes that are intervened on together
     do: Mapping[str, Any]
     verdict: str
     outcome_cf: Any
     movements: tuple[Movement, ...]
-    control: GroupList | None
+    control: GroupList | None  # of the primary method and k; None where that compares no groups
     test: GroupList | None
     support: tuple[SupportCheck, ...]
-    worlds: int = 0
-    verdict_share: float | None = None
-    curve: tuple[CurvePoint, ...] = ()
-    # why b() decides otherwise on her counterfactual, in words; none where its inside is not known
-    decision: tuple[str, ...] = ()
+    worlds: int = 0  # draws and refits
+    verdict_share: float | None = None  # of these, where the verdict stays or gets stronger
+    curve: tuple[CurvePoint, ...] = ()  # by share of the effect; redacted: empty
+    decision: tuple[str, ...] = ()  # why b() decides otherwise on the counterfactual, if known
 
     @property
     def groups(self) -> tuple[GroupList, ...]:
@@ -298,11 +266,6 @@ class Redaction:
     sentences: tuple[str, ...] = ()
 
 
-def _renamed(row: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Name the figures as findings do."""
-    return {names.get(name, name): value for name, value in row.items()}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CaseDocument:
     """Everything about one complainant: data, and a page made from them.
@@ -312,34 +275,29 @@ class CaseDocument:
     complainant
         Who, and what was decided.
     verdict
-        The headline: the pattern among people like her.
+        The headline: the pattern among people like the complainant.
     own_case
-        Whether she has a case of her own.
+        The answer about the complainant alone.
     robustness
         How wrong the worldview may be before the headline falls; None where that has no meaning,
         and in a redacted file.
     figures
-        Her results under every method and k.
+        Results under every method and k.
     parts
-        The comparison on each ground: her counterfactual, her groups, what would change it.
+        The comparison on each ground: the counterfactual, the groups, what would change it.
     whole_table
         How many such verdicts the whole table has, with sham audits if these were run.
     assumptions, limits
-        What the answer takes for granted and what it cannot carry, in words.
+        What the answer takes for granted and what it cannot show, in words.
     redaction
         Whether all people but the complainant are left out, and what is told of groups.
     provenance
         What is needed to repeat the audit.
     alpha, tau, direction, measure
-        The level, the minimum deviation, what was looked for, and by which measure.
-    worldview
-        A drawing for the page; it is not part of the data.
-    labels
-        What columns, values and outcomes are called on the page; the data have their names.
-    settings_text
-        The settings as an audit file has them, for the page; empty in a redacted file.
-    words
-        How averages and differences are written on the page.
+        As in the settings.
+    worldview, labels, settings_text, words
+        For the page alone: a drawing, labels, an audit file (empty if redacted), and how outcomes
+        are written.
 
     Examples
     --------
@@ -381,17 +339,20 @@ class CaseDocument:
 
     @property
     def primary(self) -> Figures:
-        """Her results under the method and k of the headline."""
+        """The results under the method and k of the headline."""
         return next(row for row in self.figures if row.primary)
 
     def as_dict(self) -> dict[str, Any]:
-        """Give it as plain data: texts, numbers, truth values, lists and dicts with text keys."""
+        """Return plain data: texts, numbers, truth values, lists and dicts with text keys."""
         named = {
             each.name: jsonable(getattr(self, each.name))
             for each in fields(self)
-            if each.name not in {"worldview", "labels", "settings_text", "words"}
+            if each.name not in _NOT_DATA
         }
-        named["figures"] = [_renamed(row, self.words.kind.renamed) for row in named["figures"]]
+        names = self.words.kind.renamed  # of columns, as findings have them
+        named["figures"] = [
+            {names.get(name, name): each for name, each in row.items()} for row in named["figures"]
+        ]
         return {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **named}
 
     def to_json(self) -> str:
@@ -400,18 +361,13 @@ class CaseDocument:
 
     def to_html(self) -> str:
         """Write it as one page that needs nothing else: no script, no network, no other file."""
-        from mutandis.report.case_page import render_case
-
-        return render_case(self)
+        return _render(self)
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write it to a file, whole or not at all.
 
         It ends in .html, .json or .pdf (the extra `pdf`).
         """
-        from mutandis.report.html import to_pdf
-        from mutandis.store.files import write_atomically
-
         writers: dict[str, Callable[[], str | bytes]] = {
             ".html": self.to_html,
             ".json": self.to_json,
@@ -426,10 +382,147 @@ class CaseDocument:
         write_atomically(Path(path), writers[suffix]())
 
     def __repr__(self) -> str:
-        """Give the headline, and no data of any person."""
+        """Name the headline, and no data of any person."""
         verdict = self.verdict
         kind = "redacted case file" if self.redaction.redacted else "case file"
         return (
             f"<{kind}: {verdict.verdict}, {verdict.method} at k={verdict.k}; own case: "
             f"{self.own_case.answer}>"
         )
+
+
+# --- the page ------------------------------------------------------------------------------------
+
+
+def _render(case: CaseDocument) -> str:
+    measure, worse = measure_named(case.measure), case.direction == "negative"
+    # τ of a ratio has no place on a scale of differences
+    threshold = 0.0 if measure.is_ratio else measure.threshold(case.tau, worse=worse)
+    figures = _each_once(case.figures)
+    record = {name: each for name, each in case.provenance.items() if name != "settings"}
+    return render(
+        "case.html",
+        case=case,
+        footer=_css_text(f"Case file · complainant {value(case.complainant.id)}"),
+        figures=figures,
+        # a redacted file has no Δp to draw
+        forest=None if case.redaction.redacted else _draw_forest(case, figures, threshold),
+        worldview=_show_worldview(case),
+        settings=case.settings_text or _yaml(case.provenance),
+        record=_yaml(record) if case.settings_text else "",
+        found=case.verdict.verdict in _FOUND,
+        interval=partial(_interval, case.words),
+        measure=measure,
+        measured=_measured,
+        words=case.words,
+        sentences=sentences,
+        curves=[_draw_curve(case, place, threshold) for place in range(len(case.parts))],
+    )
+
+
+def _each_once(figures: Sequence[Figures]) -> list[Figures]:
+    """Keep one row of a method that compares no groups: it is the same for all k."""
+    alone = [row for row in figures if not row.has_k]
+    kept = {row.method: row for row in reversed(alone)}
+    kept |= {row.method: row for row in alone if row.primary}
+    return [row for row in figures if row.has_k or row is kept[row.method]]
+
+
+def _draw_forest(
+    case: CaseDocument, figures: Sequence[Figures], threshold: float
+) -> CaptionedPicture:
+    words = case.words
+    rows = [
+        ForestRow(
+            group=row.title,
+            label=f"k = {row.k}" if row.has_k else "",
+            delta_p=row.delta_p,
+            low=row.ci_low,
+            high=row.ci_high,
+            words=f"{words.difference(row.delta_p)}  {_interval(words, row, missing='')}".strip(),
+            verdict=row.verdict,
+            found=row.verdict in _FOUND,
+            primary=row.primary,
+        )
+        for row in figures
+    ]
+    tau = f"{'' if case.direction == 'negative' else '−'}τ = {threshold:g}"
+    return CaptionedPicture(
+        name="forest",
+        drawing=plot_forest(
+            rows,
+            threshold=threshold,
+            threshold_name=tau.replace("= -", "= −"),
+            axis=words.axis,
+            share=words.kind.two_sided,
+        ),
+        title=f"{words.symbol} and its interval under every method and group size",
+        caption="Squares are differences, lines their intervals; a diamond is a comparison of two "
+        "single decisions, which has no interval. Colour marks evidence.",
+        description="; ".join(f"{r.group} {r.label}: {r.words}, {r.verdict}" for r in rows) + ".",
+    )
+
+
+def _draw_curve(case: CaseDocument, place: int, threshold: float) -> CaptionedPicture | None:
+    """Draw what the groups say with each part of the effect of the status."""
+    part, words = case.parts[place], case.words
+    if not part.curve:
+        return None
+    stands = "the verdict stands" if part.verdict in _FOUND else "the difference is significant"
+    return CaptionedPicture(
+        name=f"part{place + 1}-curve",
+        drawing=plot_curve(part.curve, threshold=threshold, symbol=words.symbol),
+        title=f"{words.symbol}, by how much of the effect of her status is real",
+        caption="At 100% everyone in the control group has the counterfactual that the worldview "
+        "says; at 0% they are compared as they are. The band is the interval. Filled points: "
+        f"{stands}.",
+        description="; ".join(
+            f"{each.part:.0%}: {words.difference(each.delta_p)}{', stands' if each.stands else ''}"
+            for each in part.curve
+        )
+        + ".",
+    )
+
+
+def _show_worldview(case: CaseDocument) -> CaptionedPicture | None:
+    if case.worldview is None:
+        return None
+    return CaptionedPicture(
+        name="worldview",
+        drawing=case.worldview,
+        title="The worldview: who causes whom",
+        caption="Changes start at the attribute with the double border and follow the arrows.",
+        description=" ".join(case.assumptions[:1]),
+    )
+
+
+def _interval(words: Words, row: Figures, *, missing: str = MISSING) -> str:
+    if row.ci_low is None or row.ci_high is None:
+        return missing
+    return f"[{words.difference(row.ci_low)}, {words.difference(row.ci_high)}]"
+
+
+def _measured(row: Figures, *, value: bool = True) -> str:
+    """Write a ratio with its interval, or the interval alone."""
+    bounds = signed(row.measured_low), signed(row.measured_high)
+    interval = "" if MISSING in bounds else f"[{', '.join(bounds)}]"
+    return f"{signed(row.measured)} {interval}".rstrip() if value else interval
+
+
+def _css_text(text: str) -> str:
+    """Write a text so that a style sheet takes every letter of it as a letter."""
+    return "".join(c if c.isascii() and c.isalnum() else f"\\{ord(c):x} " for c in text)
+
+
+def _yaml(provenance: Mapping[str, Any]) -> str:
+    from io import StringIO
+
+    from ruamel.yaml import YAML
+
+    writer = YAML(typ="safe", pure=True)
+    writer.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    writer.default_flow_style = None  # short lists stay on one line
+    writer.width = 78
+    text = StringIO()
+    writer.dump(jsonable(provenance), text)
+    return text.getvalue()

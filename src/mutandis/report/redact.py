@@ -44,7 +44,7 @@ from mutandis.report.case_model import (
     Redaction,
     SupportCheck,
 )
-from mutandis.report.case_sentences import assumptions_of, limits_of
+from mutandis.report.sentences import assumptions_of, limits_of
 from mutandis.verdicts.findings import Verdict
 
 if TYPE_CHECKING:

@@ -13,9 +13,10 @@ from mutandis.report.context import ReportContext, draw_plan, read_by_decision
 from mutandis.report.formatting import listed, percent, value
 from mutandis.report.html import CaptionedPicture, render
 from mutandis.report.sentences import (
+    assumptions_of,
     cautions_of,
     describe_flips,
-    diagnosis_sections,
+    limits_of_table,
     summarise,
 )
 from mutandis.store.audit_file import write_plan
@@ -72,9 +73,9 @@ def make_report(audit: Audit, *, diagnosis: Diagnosis | None = None) -> Report:
         summary=summarise(context),
         decision=_describe_decision(context),
         diagnosis=diagnosis,
-        diagnosis_sections={} if diagnosis is None else diagnosis_sections(diagnosis),
         flips=describe_flips(context),
         cautions=cautions_of(context, diagnosis),
+        assumptions=[*assumptions_of(audit), *limits_of_table(audit)],
         sham=audit.sham_audits,
         rules=rules_of(audit),
         compared=audit.measure_worldviews(),

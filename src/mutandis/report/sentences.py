@@ -1,143 +1,179 @@
-"""A report in plain words: its summary, and what limits its findings."""
+"""Documents in plain words: what was found, what it rests on, and what limits it.
+
+Each fact has one sentence here, for reports and case files alike. How a case is worded is in
+`mutandis.auditing.sentences`, how outcomes are worded in `mutandis.outcomes`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.auditing.sentences import list_reasons
+from mutandis.auditing.sentences import explain_drawn, list_reasons
 from mutandis.auditing.sham import counted_by
 from mutandis.auditing.tipping import summarise_grades
+from mutandis.data.attribute import AttributeKind
+from mutandis.engine.methods import METHODS
 from mutandis.errors import PlanError
 from mutandis.report.formatting import (
+    MISSING,
     count,
     group_by_value,
     listed,
     percent,
     plural,
+    value,
 )
+from mutandis.verdicts.findings import FIRM, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
+    from collections.abc import Callable, Iterator
 
     from mutandis.auditing.audit import Audit
+    from mutandis.auditing.plan import Plan
     from mutandis.auditing.sham import ShamAudits
+    from mutandis.data.attribute import Attribute
+    from mutandis.data.labels import Labels
     from mutandis.decision.agreement import RecordAgreement
+    from mutandis.report.case_model import CaseDocument, Movement, Part
     from mutandis.report.context import ReportContext
     from mutandis.scm import Diagnosis
 
 __all__ = [
     "Caution",
+    "assumptions_of",
+    "attributes_that_change",
     "cautions_of",
     "describe_flips",
     "describe_headline",
     "describe_sham",
-    "diagnosis_sections",
+    "doubt_lines",
+    "limits_of",
+    "limits_of_table",
+    "movement_cells",
+    "movement_lines",
+    "movement_paths",
     "summarise",
+    "worldview_that_changes",
 ]
 
-# of sentences that only reassure; problems are all said
-_MOST_SENTENCES = 40
-
-
-def summarise(context: ReportContext) -> list[str]:
-    """Say in a few paragraphs what was asked and what was found."""
-    writers = (
-        _asked,
-        _rates,
-        _pattern,
-        _above_noise,
-        _robust,
-        _own_cases,
-        _evidence,
-        _other_methods,
-    )
-    return [paragraph for write in writers if (paragraph := write(context))]
-
-
-def _asked(context: ReportContext) -> str:
-    plan = context.plan
-    how = {
-        None: "",
-        "multiple": (
-            " Multiple discrimination was looked for: each ground was examined by itself, and a "
-            "complainant counts only if she is found on every one."
-        ),
-        "intersectional": (
-            " Intersectional discrimination was looked for: the grounds were examined together, "
-            "as one status."
-        ),
-    }[plan.combine]
-    better = "" if context.worse else " Better treatment was looked for, not worse."
-    return (
-        f"{plural(len(plan.population), 'decision')} on "
-        f"{context.labels.column(plan.outcome.column)} were examined. "
-        f"{context.count_people(len(context.headline))} (the complainants) "
-        f"{'was' if len(context.headline) == 1 else 'were each'} compared with "
-        f"{context.others}. {context.words.counts}"
-        f"{how}{better}"
-    )
-
-
-def _rates(context: ReportContext) -> str:
-    """Return the averages of complainants and of others, on record and of the counterfactuals."""
-    study, words, parts = context.audit.study, context.words, context.parts
-    rows, facts = study.people, study.outcomes
-
-    def mean(outcomes: NDArray[Any]) -> str:
-        return words.average(words.average_of(outcomes))
-
-    theirs = mean(facts[study.reference]) if len(parts) == 1 else None
-    on_record = f"{words.on_record(mean(facts[rows]), theirs)}."
-    would_be = context.audit.refusal_cf
-    if len(parts) > 1 or would_be is None:
-        return on_record
-    return (
-        f"{on_record} Had the complainants been {context.reference}, by "
-        f"{context.source_of_counterfactuals}, {words.would_have_been(mean(would_be[rows]))}."
-    )
-
-
-def _pattern(context: ReportContext) -> str:
-    """Say for how many the headline finds a pattern, after adjustment if that was made."""
-    method, _ = context.primary
-    if not method.count_neighbours:
-        return ""
-    row, settings = context.headline.counts(), context.plan.settings
-    claim = "discrimination" if context.worse else "favourable treatment"
-    given = context.source_of_counterfactuals
-    given = f", given {given}," if method.needs_counterfactual else ""
-    adjusted = settings.evidence.adjust != "none"
-    number = row["significant_adjusted"] if adjusted else row["significant"]
-    counted = (
-        f"all complainants tested taken into account ({_named(settings.evidence.adjust)})"
-        if adjusted
-        else "each taken by itself; the number of complainants tested was not adjusted for"
-    )
-    found = f"a pattern of {claim} among people like the complainant"
-    if not number:
-        return (
-            f"{context.where}{given} finds {found} for none of the "
-            f"{plural(row['complainants'], 'complainant')}, {counted}. That does not rule it out."
-            f"{_left_out(context)}"
-        )
-    return (
-        f"{context.where}{given} finds {found}, which chance alone hardly explains, for "
-        f"{count(number)} of {plural(row['complainants'], 'complainant')} "
-        f"({percent(number / row['complainants'])}), {counted}: prima facie evidence."
-        f"{_left_out(context)}"
-    )
-
-
+_MOST_DISAGREEMENT = 0.05  # between b() and the record
 _COUNTED = {
     "cases": "Evidence for",
     "significant": "Significant for",
     "significant_adjusted": "Significant after adjustment for",
 }
+_COMBINED = {
+    None: "",
+    "multiple": " Multiple discrimination was looked for: each ground was examined by itself, and "
+    "a complainant counts only if evidence is found on every one.",
+    "intersectional": " Intersectional discrimination was looked for: the grounds were examined "
+    "together, as one status.",
+}
+
+
+# --- the summary of a report ----------------------------------------------------------------------
+
+
+def summarise(context: ReportContext) -> list[str]:
+    """Summarise in a few paragraphs what was asked and what was found."""
+    sham = context.audit.sham_audits
+    paragraphs = (
+        _asked(context),
+        _rates(context),
+        _pattern(context),
+        "" if sham is None else describe_sham(sham),
+        summarise_grades(context.audit),
+        _own_cases(context),
+    )
+    return [each for each in paragraphs if each]
+
+
+def _asked(context: ReportContext) -> str:
+    plan, number = context.plan, len(context.headline)
+    better = "" if context.worse else " Better treatment was looked for, not worse."
+    return (
+        f"{plural(len(plan.population), 'decision')} on "
+        f"{context.labels.column(plan.outcome.column)} were examined. "
+        f"{context.count_people(number)} (the complainants) "
+        f"{'was' if number == 1 else 'were each'} compared with "
+        f"{context.others}. {context.words.counts}{_COMBINED[plan.combine]}{better}"
+    )
+
+
+def _rates(context: ReportContext) -> str:
+    """Compare averages of complainants and of others, on record and of the counterfactuals."""
+    study, words = context.audit.study, context.words
+    alone = len(context.parts) == 1
+
+    def mean(outcomes: Any) -> str:
+        return words.average(words.average_of(outcomes))
+
+    theirs = mean(study.outcomes[study.reference]) if alone else None
+    on_record = f"{words.on_record(mean(study.outcomes[study.people]), theirs)}."
+    would_be = context.audit.refusal_cf
+    if not alone or would_be is None:
+        return on_record
+    return (
+        f"{on_record} Had the complainants been {context.reference}, by "
+        f"{context.source_of_counterfactuals}, "
+        f"{words.would_have_been(mean(would_be[study.people]))}."
+    )
+
+
+def _pattern(context: ReportContext) -> str:
+    """Count the complainants with a pattern in the headline, after adjustment if that was made."""
+    method, _ = context.primary
+    row, settings = context.headline.counts(), context.plan.settings
+    people = plural(row["complainants"], "complainant")
+    if not method.count_neighbours:
+        beyond = settings.measure.condition(settings.tau, worse=context.worse)
+        return (
+            f"{context.where}, to which no test applies, finds evidence ({beyond}) for "
+            f"{count(row['cases'])} of {people} ({percent(row['share'])})."
+        )
+    given = context.source_of_counterfactuals
+    given = f", given {given}," if method.needs_counterfactual else ""
+    number, counted = row["significant"], "not adjusted for the number of complainants tested"
+    if settings.evidence.adjust != "none":
+        number = row["significant_adjusted"]
+        named = _title(settings.evidence.adjust)
+        counted = f"after adjustment for the number of complainants tested ({named})"
+    claim = "discrimination" if context.worse else "favourable treatment"
+    found = f"a statistically significant pattern of {claim} among people like the complainant"
+    who, end = f"none of the {people}", "This does not rule it out."
+    if number:
+        who = f"{count(number)} of {people} ({percent(number / row['complainants'])})"
+        end = "This is prima facie evidence."
+    return f"{context.where}{given} finds {found} for {who}, {counted}. {end}{_left_out(context)}"
+
+
+def _title(name: str) -> str:
+    """Write the name of a method as people write it: "Benjamini–Hochberg"."""
+    return "–".join(part.capitalize() for part in name.split("-"))
+
+
+def _left_out(context: ReportContext) -> str:
+    """Count those about whom no conclusion is possible, by reason."""
+    found = context.headline
+    left_out = found.comparison.insufficient
+    if not left_out.any():
+        return ""
+    similarity = context.plan.settings.similarity
+    far = "" if similarity.max_distance is None else f" within distance {similarity.max_distance:g}"
+    why = list_reasons(
+        found.test.unfit()[left_out].tolist(),
+        small=f"a group holds fewer than {similarity.min_group} people{far}",
+        labels=context.labels,
+    )
+    return (
+        f" No conclusion is possible for {plural(int(left_out.sum()), 'complainant')} ({why}). "
+        "They are counted among the complainants and have no verdict."
+    )
 
 
 def describe_headline(audit: Audit) -> str:
@@ -146,7 +182,7 @@ def describe_headline(audit: Audit) -> str:
     row, counted = audit.count(method.name, k), counted_by(audit.plan, method)
     people = plural(row["complainants"], "complainant")
     said = f"{_COUNTED[counted]} {count(row[counted])} of {people}."
-    return " ".join([said, *(describe_sham(each) for each in [audit.sham_audits] if each)])
+    return said if audit.sham_audits is None else f"{said} {describe_sham(audit.sham_audits)}"
 
 
 def describe_sham(sham: ShamAudits) -> str:
@@ -173,179 +209,68 @@ def describe_sham(sham: ShamAudits) -> str:
     )
 
 
-def _above_noise(context: ReportContext) -> str:
-    sham = context.audit.sham_audits
-    return "" if sham is None else describe_sham(sham)
-
-
-def _robust(context: ReportContext) -> str:
-    return summarise_grades(context.audit)
-
-
 def _own_cases(context: ReportContext) -> str:
-    """Say how many of them were refused themselves, and have a case of their own."""
-    found = context.headline
+    """Count those with a pattern who were refused themselves, and who have a case of their own."""
+    found, words, worse = context.headline, context.words, context.worse
     pattern = found.has_pattern
     if not pattern.any():
         return ""
-    concerned = found.is_negative if context.worse else ~found.is_negative
-    words, number = context.words, count(int((pattern & concerned).sum()))
-    said = f"{number} of these {count(int(pattern.sum()))} were "
-    said += words.themselves(worse=context.worse)
+    concerned = found.is_negative if worse else ~found.is_negative
+    number = count(int((pattern & concerned).sum()))
+    said = f"{number} of these {count(int(pattern.sum()))} were {words.themselves(worse=worse)}"
     if context.own is not None:
         own = count(int((pattern & context.own).sum()))
-        tau = context.plan.settings.tau
-        said += f", and {words.have_own_case(own, worse=context.worse, tau=tau)}"
+        said += f", and {words.have_own_case(own, worse=worse, tau=context.plan.settings.tau)}"
     return f"{said}. The others are part of the pattern only."
 
 
-def _evidence(context: ReportContext) -> str:
-    """Say what the paper's definition counts, below what is claimed."""
-    method, _ = context.primary
-    row, settings = context.headline.counts(), context.plan.settings
-    beyond = settings.measure.condition(settings.tau, worse=context.worse)
-    sense = (
-        "by the measure of this audit" if settings.measure.is_ratio else "in the sense of the paper"
-    )
-    said = (
-        f"Evidence {sense} ({beyond}) there is for {count(row['cases'])} of "
-        f"{plural(row['complainants'], 'complainant')} ({percent(row['share'])})"
-    )
-    if not method.count_neighbours:
-        return f"{said}, by {context.where}, to which no test applies."
-    return (
-        f"{said}; for {count(row['significant'])} chance alone hardly explains the difference if "
-        f"each is taken by itself (one-sided test at the level α = {settings.alpha:g})."
-        + (" Both counts can be large where there is nothing to find." if row["cases"] else "")
-    )
-
-
-def _named(adjust: str) -> str:
-    return "–".join(part.capitalize() for part in adjust.split("-"))
-
-
-def _other_methods(context: ReportContext) -> str:
-    method, k = context.primary
-    others = [each for each in context.methods if each is not method]
-    if not others:
-        return ""
-    said = listed(
-        f"{each.title} for {count(context.audit.count(each.name, k)['cases'])}" for each in others
-    )
-    return f"The other methods find evidence at k = {k}: {said}."
-
-
-def _left_out(context: ReportContext) -> str:
-    """Say about how many there is no verdict, and why."""
-    found = context.headline
-    left_out = found.comparison.insufficient
-    if not left_out.any():
-        return ""
-    why = list_reasons(found.test.unfit()[left_out].tolist(), labels=context.labels)
-    return (
-        f" About {plural(int(left_out.sum()), 'complainant')} nothing can be said ({why}). They "
-        "are counted among the complainants and have no verdict."
-    )
-
-
 def describe_flips(context: ReportContext) -> Iterator[str]:
-    """Say how many complainants' outcomes change with their status."""
+    """Count the complainants whose outcomes change with their status."""
     for part, audit in context.parts.items():
-        study, refusal = audit.study, audit.refusal_cf
-        if refusal is None:
-            continue
-        rows = study.people
-        before, after = study.outcomes[rows], refusal[rows]
-        drawn = audit.world.decided_parts is not None
-        changed = context.words.changed(before, after, drawn=drawn)
-        yield f"In the counterfactual world{context.by_part(part)}{changed}"
+        rows, would_be = audit.study.people, audit.refusal_cf
+        if would_be is not None:
+            drawn = audit.world.decided_parts is not None
+            changed = context.words.changed(audit.study.outcomes[rows], would_be[rows], drawn=drawn)
+            yield f"In the counterfactual world{context.by_part(part)}{changed}"
+
+
+# --- cautions about a table -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caution:
-    """One thing to know; `serious` ones are said in the summary too."""
+    """One thing to know; `serious` ones are in the summary too."""
 
     about: str
     sentence: str
     serious: bool = False
 
 
-def diagnosis_sections(diagnosis: Diagnosis) -> dict[str, tuple[str, ...]]:
-    """Give what the diagnosis says under its headings; all problems, and of much else the first."""
-    return {
-        heading: said if heading.startswith("Problems") else _beginning(said)
-        for heading, said in diagnosis.sections().items()
-    }
-
-
-def _beginning(said: tuple[str, ...]) -> tuple[str, ...]:
-    more = len(said) - _MOST_SENTENCES
-    if more <= 0:
-        return said
-    left_out = f"{plural(more, 'further sentence')} of this kind; worldview.check() gives them all."
-    return (*said[:_MOST_SENTENCES], left_out)
-
-
 def cautions_of(context: ReportContext, diagnosis: Diagnosis | None) -> tuple[Caution, ...]:
-    """Collect what limits the findings, in the order of the pipeline."""
+    """Collect what the numbers of this audit say against relying on it."""
     return (
-        *_rows_dropped(context),
-        *_of_worldview(context, diagnosis),
-        *_of_counterfactuals(context),
-        *_of_decision(context),
-        *_of_groups(context),
-        *_of_tests(context),
+        *(_caution_of_problems(diagnosis) if diagnosis is not None else ()),
+        *_caution_of_decision(context.audit),
+        *(each for part in context.parts for each in _caution_of_support(context, part)),
+        *_cautions_of_tests(context),
+        *(
+            Caution(about="About this audit", sentence=each, serious=True)
+            for each in context.audit.cautions()
+        ),
     )
 
 
-def _rows_dropped(context: ReportContext) -> Iterator[Caution]:
-    dropped = context.plan.population.dropped
-    if dropped:
-        column = context.labels.column
-        said = listed(f"{count(number)} for {column(name)}" for name, number in dropped.items())
-        yield Caution(
-            about="Missing values",
-            sentence=f"Rows left out because a value is missing, by the column that lacks it: "
-            f"{said}. Who lacks a value may differ from who does not.",
-        )
-    else:
-        yield Caution(about="Missing values", sentence="No row was left out for a missing value.")
-    compared = context.plan.compared_missing
-    if compared:
-        column = context.labels.column
-        said = listed(f"{count(number)} of {column(name)}" for name, number in compared.items())
-        yield Caution(
-            about="Missing values",
-            sentence=f"Values that are missing are compared, as different from all others and from "
-            f"each other: {said}. They may well be equal to the values that they were told apart "
-            "from.",
-        )
-
-
-def _of_worldview(context: ReportContext, diagnosis: Diagnosis | None) -> Iterator[Caution]:
-    if diagnosis is not None and diagnosis.problems:
-        yield _caution_of_problems(diagnosis)
-    for part, audit in context.parts.items():
-        held = audit.provenance.computed["held"]
-        if held:
-            yield Caution(
-                about=f"Resolving attributes{context.by_part(part)}",
-                sentence=f"{listed(map(context.labels.column, held))} kept as on record, "
-                f"although the status affects {'it' if len(held) == 1 else 'them'}: the worldview "
-                "says that the decision may rightly use what is there.",
-            )
-
-
-def _caution_of_problems(diagnosis: Diagnosis) -> Caution:
+def _caution_of_problems(diagnosis: Diagnosis) -> Iterator[Caution]:
+    if not diagnosis.problems:
+        return
     found = f"{plural(len(diagnosis.problems), 'problem')} in {plural(diagnosis.tests, 'test')}"
     large, unknown = (len(diagnosis.by_severity(each)) for each in ("large", "unknown"))
-    if not large and not unknown:
-        moved = "None of them moves counterfactuals noticeably"
-    else:
+    moved = "None of them moves counterfactuals noticeably"
+    if large or unknown:
         far = [f"noticeably for {count(large)} of them"] if large else []
         far += [f"by an unknown amount for {count(unknown)}"] if unknown else []
         moved = f"Mending them moves counterfactuals {listed(far)}"
-    return Caution(
+    yield Caution(
         about="The worldview and the data",
         sentence=f"The table contradicts the worldview: {found}. {moved}; see the section on the "
         "worldview.",
@@ -353,110 +278,18 @@ def _caution_of_problems(diagnosis: Diagnosis) -> Caution:
     )
 
 
-def _of_counterfactuals(context: ReportContext) -> Iterator[Caution]:
-    if context.plan.counterfactuals is not None:
-        yield Caution(
-            about="Counterfactuals",
-            sentence="The counterfactuals were supplied as a table. How they were made is not "
-            "known here and was not checked.",
-        )
-    for part, audit in context.parts.items():
-        clipped = {name: number for name, number in audit.clipped.items() if number}
-        if clipped:
-            rows = len(context.plan.population)
-            said = listed(
-                f"{count(number)} of {context.labels.column(name)} "
-                f"({percent(number / rows)} of all rows)"
-                for name, number in clipped.items()
-            )
-            yield Caution(
-                about=f"Values moved to their bounds{context.by_part(part)}",
-                sentence=f"Counterfactual values that the equations led beyond what can be, and "
-                f"that were moved to the bounds: {said}.",
-            )
-    couplings = context.audit.provenance.computed["couplings"]
-    for coupling, names in group_by_value(couplings).items():
-        yield Caution(
-            about=f"Assumed for {listed(map(context.labels.column, names))}",
-            sentence=f"{'Its' if len(names) == 1 else 'Their'} counterfactuals rest on {coupling}, "
-            "which no data can test.",
-        )
+def _caution_of_decision(audit: Audit) -> Iterator[Caution]:
+    if audit.with_record is not None and audit.with_record.disagreement > _MOST_DISAGREEMENT:
+        about = "The decision maker and the record"
+        yield Caution(about=about, sentence=describe_agreement(audit.with_record), serious=True)
 
 
-def _on_scale(agreement: RecordAgreement) -> str:
-    """Say where b() differs from scores or levels on record; nothing of two sides."""
-    if agreement.refused is not None or not agreement.differing:
-        return ""
-    said = f", a better one in {count(agreement.better)}, and a worse one in "
-    said += count(agreement.worse)
-    if agreement.unexplained is None:
-        return said
-    return f"{said}; it leaves {percent(agreement.unexplained)} of the variation on record open"
-
-
-def _of_decision(context: ReportContext) -> Iterator[Caution]:
-    agreement = context.audit.with_record
-    plan = context.plan
-    if agreement is not None:
-        rows = agreement.rows
-        same = f"{count(rows - agreement.differing)} of {plural(rows, 'row')}"
-        yield Caution(
-            about="The decision maker and the record",
-            sentence=f"b(X) gives the outcome on record in {same} "
-            f"({percent(1 - agreement.differing / rows)}){_on_scale(agreement)}."
-            + (
-                ""
-                if not agreement.differing
-                else " Where it does not, counterfactual outcomes answer for another decision "
-                "maker than the one who decided."
-            ),
-            serious=agreement.disagreement > 0.05,
-        )
-    elif plan.counterfactuals is not None and plan.counterfactuals.is_negative is not None:
-        yield Caution(
-            about="The decision maker",
-            sentence="The outcomes of counterfactuals came with the table of counterfactuals.",
-        )
-    else:
-        yield Caution(
-            about="The decision maker",
-            sentence="No new decisions could be obtained: outcomes are those on record. "
-            "Methods that need the outcome of a counterfactual were not run.",
-        )
-
-
-def _of_groups(context: ReportContext) -> Iterator[Caution]:
-    method, _ = context.primary
-    insufficient = context.headline.comparison.insufficient
-    if insufficient.any():
-        similarity = context.plan.settings.similarity
-        limit = (
-            ""
-            if similarity.max_distance is None
-            else f" within distance {similarity.max_distance:g}"
-        )
-        unfit = context.headline.test.unfit()[insufficient].tolist()
-        why = list_reasons(
-            unfit,
-            small=f"a group holds fewer than {similarity.min_group} people{limit}",
-            labels=context.labels,
-        )
-        yield Caution(
-            about="No comparable people",
-            sentence=f"{count(int(insufficient.sum()))} of "
-            f"{plural(len(insufficient), 'complainant')} get no verdict ({context.where}): {why}.",
-        )
-    if not any(each.count_neighbours for each in context.methods):
-        return
-    for part, audit in context.parts.items():
-        if method.count_neighbours:
-            yield from _of_support(context, part, audit)
-
-
-def _of_support(context: ReportContext, part: str, audit: Audit) -> Iterator[Caution]:
+def _caution_of_support(context: ReportContext, part: str) -> Iterator[Caution]:
     method, k = context.primary
+    if not method.count_neighbours:
+        return
     try:
-        support = audit.measure_support(method.name, k)
+        support = context.parts[part].measure_support(method.name, k)
     except PlanError:
         return
     total = len(support.ids)
@@ -473,7 +306,7 @@ def _of_support(context: ReportContext, part: str, audit: Audit) -> Iterator[Cau
     )
 
 
-def _of_tests(context: ReportContext) -> Iterator[Caution]:
+def _cautions_of_tests(context: ReportContext) -> Iterator[Caution]:
     settings, found = context.plan.settings, context.headline
     if not context.primary[0].count_neighbours:
         return
@@ -493,3 +326,369 @@ def _of_tests(context: ReportContext) -> Iterator[Caution]:
             f"nothing to find, about {percent(settings.alpha)} of them would be significant.",
             serious=True,
         )
+
+
+# --- what every document rests on -----------------------------------------------------------------
+
+
+def assumptions_of(audit: Audit, *, counts: bool = True) -> tuple[str, ...]:
+    """List what the answer takes for granted, with or without numbers of people."""
+    plan = audit.plan
+    return (
+        *_on_counterfactuals(audit),
+        _on_likeness(plan),
+        *_on_decisions(audit, counts=counts),
+        *_on_chance(plan, plural(len(audit.study.people), "complainant") if counts else ""),
+    )
+
+
+def _on_counterfactuals(audit: Audit) -> Iterator[str]:
+    plan, quoted = audit.plan, audit.plan.labels.quoted
+    ground = listed([quoted(each.attribute) for each in plan.protections])
+    if plan.worldview is None:
+        if plan.counterfactuals is None:
+            yield (
+                f"How attributes depend on {ground} was not stated: people are compared with "
+                "others who have the same attributes on record, all else equal. Attributes that "
+                "the status has lowered already are not corrected."
+            )
+        else:
+            yield (
+                "The counterfactuals were supplied as a table. How they were made is not known "
+                "here and was not checked: those who made them have to explain them."
+            )
+        return
+    yield (
+        f"Had {ground} been different, attributes would have changed as the worldview says, and in "
+        f"no other way: {'; '.join(_equations(plan))}. A reader who disagrees with the worldview "
+        "should change it and audit again."
+    )
+    yield (
+        "The worldview names everything that moves two of these attributes at the same time. A "
+        "common cause that it leaves out would distort counterfactuals, and the data need not "
+        "show it."
+    )
+    for coupling, names in group_by_value(audit.provenance.computed["couplings"]).items():
+        yield _assumed(list(map(quoted, names)), coupling)
+    held = {name: None for part in audit.parts for name in part.provenance.computed["held"]}
+    if held:
+        yield (
+            f"{listed(map(quoted, held))} {'is' if len(held) == 1 else 'are'} kept as on record: "
+            "by the worldview, the decision maker may rightly use what is there (business "
+            "necessity)."
+        )
+
+
+def _assumed(names: list[str], coupling: str) -> str:
+    whose = "its counterfactual value rests" if len(names) == 1 else "counterfactual values rest"
+    return (
+        f"{listed(names)}: the facts leave open how chance carries over to the other world, so "
+        f"{whose} on an assumption that no data can test, {coupling}."
+    )
+
+
+def _equations(plan: Plan) -> Iterator[str]:
+    if plan.worldview is None:
+        return
+    hidden = {child: latent.name for latent in plan.worldview.latents for child in latent.equations}
+    for child, parents in plan.worldview.graph.parents.items():
+        if parents or child in hidden:
+            also = [f"the hidden cause {hidden[child]!r}"] if child in hidden else []
+            causes = listed([*map(plan.labels.quoted, parents), *also])
+            equation = plan.worldview.equations.get(child)
+            family = f" ({type(equation).__name__})" if equation is not None else ""
+            yield f"{plan.labels.quoted(child)} follows from {causes}{family}"
+
+
+def _on_likeness(plan: Plan) -> str:
+    similarity = plan.settings.similarity
+    names = listed([_weighted(each, plan.labels.quoted(each.name)) for each in plan.attributes])
+    ties = (
+        "people at the same distance share the last places"
+        if similarity.ties == "fair"
+        else "all people at the distance of the last place are counted in"
+    )
+    return (
+        f"People are alike if they are near in {names} ({similarity.description}), and nothing "
+        f"else matters for the decision. The order of the table does not matter: {ties}."
+    )
+
+
+def _weighted(attribute: Attribute, quoted: str) -> str:
+    notes = [] if attribute.kind is AttributeKind.CONTINUOUS else [attribute.kind.value]
+    notes += [] if attribute.weight == 1 else [f"weight {attribute.weight:g}"]
+    return f"{quoted} ({', '.join(notes)})" if notes else quoted
+
+
+def _on_decisions(audit: Audit, *, counts: bool) -> Iterator[str]:
+    plan, agreement = audit.plan, audit.with_record
+    if plan.decision is None:
+        decided = plan.counterfactuals is not None and plan.counterfactuals.is_negative is not None
+        yield "The outcomes compared are those on record. " + (
+            "Those of counterfactuals came with the table of counterfactuals."
+            if decided
+            else "No decision was made on a counterfactual."
+        )
+    elif agreement is not None:
+        yield "The outcomes of groups are those on record. " + (
+            describe_agreement(agreement)
+            if counts
+            else "The decision on a counterfactual comes from a decision maker that may differ "
+            "from the record."
+        )
+
+
+def describe_agreement(agreement: RecordAgreement) -> str:
+    """Count the rows in which b() gives the outcome on record."""
+    rows, differing = agreement.rows, agreement.differing
+    said = (
+        "Decisions on counterfactuals come from b(), which gives the outcome on record in "
+        f"{count(rows - differing)} of {plural(rows, 'row')} ({percent(1 - differing / rows)})"
+    )
+    if not differing:
+        return f"{said}."
+    if agreement.refused is None:  # scores or levels
+        said += f", a better one in {count(agreement.better)}, and a worse one in "
+        said += count(agreement.worse)
+    if agreement.unexplained is not None:
+        said += f"; it leaves {percent(agreement.unexplained)} of the variation on record open"
+    return (
+        f"{said}. Where it does not, counterfactual outcomes answer for another decision maker "
+        "than the one who decided."
+    )
+
+
+def _on_chance(plan: Plan, people: str) -> Iterator[str]:
+    settings = plan.settings
+    if not any(method.count_neighbours for method in plan.methods):
+        return
+    given = any(method.needs_counterfactual for method in plan.methods)
+    beyond = ", given the counterfactual; they do not measure doubt about the counterfactual"
+    yield (
+        f"Intervals are {1 - 2 * settings.alpha:.0%} intervals with {settings.alpha:.0%} on each "
+        f"side ({_title(settings.interval)}). They measure how far chance in who was decided upon "
+        f"could explain the difference{beyond if given else ''}."
+    )
+    tested = f"All {people or 'complainants'} in the table were tested"
+    if settings.evidence.adjust != "none":
+        named = _title(settings.evidence.adjust)
+        yield f"{tested}; q-values take that into account ({named})."
+    else:
+        yield (
+            f"{tested}, and p-values are not adjusted for that: some cases are significant by "
+            "chance alone."
+        )
+
+
+def limits_of_table(audit: Audit) -> Iterator[str]:
+    """List what is missing from the table, or beyond its bounds."""
+    quoted, rows = audit.plan.labels.quoted, len(audit.plan.population)
+    for name, number in audit.plan.population.dropped.items():
+        yield f"{plural(number, 'row')} without a value in {quoted(name)} took no part."
+    for name, number in audit.plan.compared_missing.items():
+        yield (
+            f"{plural(number, 'row')} without a value in {quoted(name)} took part: a missing value "
+            "counts as different from every other, and from another missing one."
+        )
+    for part in audit.parts:
+        for name, number in part.clipped.items():
+            if number:
+                yield (
+                    f"The worldview's bounds cut off {number:,} of the counterfactual values of "
+                    f"{quoted(name)} in the table ({percent(number / rows)} of all rows)."
+                )
+
+
+_NO_PROOF = (
+    "No verdict proves discrimination. Evidence here is prima facie evidence: a reason for the "
+    "decision maker to explain, and the explanation may be a good one."
+)
+_TWO_ANSWERS = (
+    "The pattern is about people like the complainant, and does not show whether the complainant "
+    "was treated differently. The own case compares single decisions, to which no test applies."
+)
+_NO_CLEARANCE = (
+    "The absence of evidence is not a finding of equal treatment: groups of this size can miss "
+    "even large differences."
+)
+
+
+def limits_of(
+    audit: Audit, parts: tuple[Part, ...], verdict: str, *, counts: bool = True
+) -> tuple[str, ...]:
+    """List what the answer about one complainant cannot show."""
+    limits = [_NO_PROOF, _TWO_ANSWERS]
+    if verdict in {Verdict.NO_EVIDENCE, Verdict.INSUFFICIENT}:
+        limits.append(_NO_CLEARANCE)
+    limits += _on_support(parts, audit.plan.labels)
+    limits += limits_of_table(audit) if counts else ()
+    doubt, (method, _) = audit.plan.settings.uncertainty, audit.plan.settings.primary
+    made = []
+    if doubt.draws:
+        made.append(f"by {plural(doubt.draws, 'draw')} of the noise that the facts leave open")
+    if doubt.refits:
+        made.append(f"by {plural(doubt.refits, 'refit')} of the equations to resampled rows")
+    if made:
+        limits.append(
+            f"The uncertainty of counterfactuals was measured {listed(made)}. The share of them "
+            "under which a verdict stays is not a probability of discrimination."
+        )
+    if METHODS[method].count_centers and not METHODS[method].count_neighbours:
+        limits.append(
+            "Counterfactual fairness compares two decisions on one person: no test applies."
+        )
+    return tuple(limits)
+
+
+def _on_support(parts: tuple[Part, ...], labels: Labels) -> Iterator[str]:
+    for part in parts:
+        ground = listed(map(labels.quoted, part.ground))
+        on = f" on the ground of {ground}" if len(parts) > 1 else ""
+        for check in part.support:
+            if check.off_support:
+                yield (
+                    f"The {check.role} group{on} reaches farther than 99 of 100 groups in the same "
+                    "part of the table: its people are not much like the complainant."
+                )
+            if check.outside:
+                yield (
+                    f"In {listed(map(labels.quoted, check.outside))} the person compared with the "
+                    f"test group{on} is outside the range of all people there: the comparison "
+                    "extrapolates."
+                )
+
+
+# --- how the attributes of one complainant moved --------------------------------------------------
+
+_STILL = {
+    "given": "as supplied",
+    "held": "held as on record (business necessity)",
+    "intervened": "set by the intervention",
+    "unaffected": "nothing that changed causes it",
+}
+
+
+def movement_cells(each: Movement, labels: Labels) -> tuple[str, str, str, str]:
+    """Write an attribute in both worlds, its change, and through which causes it came."""
+    decimals, change = _decimals(each), MISSING
+    show: Callable[[Any], str] = partial(labels.level, each.attribute, show=value)
+    if each.change is not None:
+        show, change = partial(_number, decimals=decimals), _amount(each.change, decimals)
+    likely = explain_drawn(each.counterfactual, each.drawn, show)
+    would_be = f"{show(each.counterfactual)} ({likely})" if likely else show(each.counterfactual)
+    return show(each.factual), would_be, change, _through(each, labels, decimals)
+
+
+def _through(each: Movement, labels: Labels, decimals: int) -> str:
+    if each.how in _STILL:
+        return _STILL[each.how]
+    if not each.causes:
+        return "no cause of it changed"
+    names = [" × ".join(map(labels.column, cause.parents)) for cause in each.causes]
+    if any(cause.amount is None for cause in each.causes):
+        return f"{listed(names)}, together" if len(names) > 1 else names[0]
+    amounts = [
+        f"× {cause.amount:,.4g}" if each.how == "factor" else _amount(cause.amount or 0.0, decimals)
+        for cause in each.causes
+    ]
+    parts = [f"{name} {amount}" for name, amount in zip(names, amounts, strict=True)]
+    if each.remainder:
+        parts.append(f"rounding and bounds {_amount(each.remainder, decimals)}")
+    return "; ".join(parts)
+
+
+def _decimals(each: Movement) -> int:
+    """Return the number of decimals with which the larger of the two values has five digits."""
+    if each.change is None:
+        return 0
+    largest = max(abs(float(each.factual)), abs(float(each.counterfactual)))
+    return max(0, 4 - floor(log10(largest))) if largest > 0 else 0
+
+
+def _number(number: float, *, decimals: int) -> str:
+    shown = f"{number:,.{decimals}f}"
+    shown = shown.rstrip("0").rstrip(".") if decimals else shown
+    return shown.replace("-", "−")
+
+
+def _amount(number: float, decimals: int) -> str:
+    if number == 0:
+        return "0"
+    shown = f"{number:+,.{decimals}f}"
+    if decimals < 9 and not float(shown.replace(",", "")):
+        shown = f"{number:+.1g}"  # smaller than it could be shown, but not nothing
+    return shown.replace("-", "−")
+
+
+def movement_paths(part: Part, labels: Labels) -> Iterator[str]:
+    """List the ways by which the change came."""
+    for each in part.movements:
+        # one step from what was set is no way worth describing
+        if any(len(way) > 2 for way in each.ways):
+            ways = (" → ".join(map(labels.column, way)) for way in each.ways)
+            yield f"{labels.column(each.attribute)}: {'; '.join(ways)}."
+
+
+def movement_lines(part: Part, labels: Labels) -> Iterator[str]:
+    """List what is assumed on the ways by which the change came."""
+    assumed = {each.attribute: each.coupling for each in part.movements if each.coupling}
+    for coupling, names in group_by_value(assumed).items():
+        yield _assumed(list(map(labels.column, names)), coupling)
+    drawn = [labels.column(each.attribute) for each in part.movements if each.drawn]
+    if drawn:
+        yield (
+            f"{listed(drawn)}: groups are averaged over draws of what the facts leave open; the "
+            "one value in the table is for reading, and decides nothing."
+        )
+
+
+# --- how robust the verdict on one complainant is -------------------------------------------------
+
+
+def doubt_lines(part: Part) -> Iterator[str]:
+    """Describe under how many draws and refits the verdict stays."""
+    if part.worlds and part.verdict_share is not None:
+        fragile = ": it is fragile" if part.verdict_share < FIRM else ""
+        yield (
+            f"The verdict is the same or stronger under {percent(part.verdict_share)} of "
+            f"{part.worlds} draws of what the facts leave open and refits of the equations"
+            f"{fragile}."
+        )
+
+
+def worldview_that_changes(document: CaseDocument) -> Iterator[str]:
+    """Describe how wrong the worldview may be before the headline falls."""
+    found = document.robustness
+    if found is None:
+        return
+    by_verdict = group_by_value(found.worldviews)
+    if by_verdict:
+        said = "; ".join(
+            f"{verdict} under {listed(map(repr, names))}" for verdict, names in by_verdict.items()
+        )
+        yield f"Other worldviews, of {len(found.worldviews)} that were compared: {said}."
+    if found.tipping is not None:
+        yield (
+            f"Worldview: the verdict is {found.grade}. It {found.sentence}; the rest of the "
+            "difference between the complainant and the counterfactual may have other causes."
+        )
+        if found.hidden_cause:
+            yield found.hidden_cause
+        yield from attributes_that_change(document)
+    elif found.appears is not None:
+        yield (
+            "Worldview: the difference would be significant if the effect of the status were "
+            f"{found.appears:.0%} of what the worldview says."
+        )
+
+
+def attributes_that_change(document: CaseDocument) -> Iterator[str]:
+    """Describe whether the headline stands with one attribute at a time as on record."""
+    known = {} if document.robustness is None else document.robustness.stands_without
+    for stands, words in ((False, "falls"), (True, "stands")):
+        names = [name for name, each in known.items() if each is stands]
+        if names:
+            yield (
+                f"It {words} with {listed(map(document.labels.quoted, names), last='or')} as on "
+                "record, and all else as the worldview says."
+            )

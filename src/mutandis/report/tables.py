@@ -31,7 +31,6 @@ __all__ = [
     "People",
     "count_fragile",
     "count_verdict_grades",
-    "count_verdicts",
     "describe_attributes",
     "list_people",
     "rates_by_status",
@@ -54,17 +53,6 @@ def shown_ks(context: ReportContext) -> tuple[int, ...]:
         return ks
     places = np.linspace(0, len(ks) - 1, _MOST_KS).round().astype(int).tolist()
     return tuple(sorted({ks[place] for place in places} | {context.primary[1]}))
-
-
-def count_verdicts(context: ReportContext) -> dict[str, dict[Verdict, int]]:
-    """Count the verdicts of every method at the headline's k, "insufficient" where it occurs."""
-    counts = {
-        method.title: dict(context.digest(method.name).verdicts) for method in context.methods
-    }
-    if not any(each[Verdict.INSUFFICIENT] for each in counts.values()):
-        for each in counts.values():
-            del each[Verdict.INSUFFICIENT]
-    return counts
 
 
 def rates_by_status(context: ReportContext) -> list[tuple[str, int, list[float | str]]]:

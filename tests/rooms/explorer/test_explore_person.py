@@ -13,8 +13,8 @@ import pytest
 import mutandis as mm
 from mutandis.auditing.tipping import find_tipping, find_with_part
 from mutandis.engine.methods import METHODS
-from mutandis.report.case_sentences import attributes_that_change
 from mutandis.report.formatting import distance, signed
+from mutandis.report.sentences import attributes_that_change
 from mutandis.rooms.explorer.person import Person, draw_dots
 from mutandis.rooms.explorer.view import Lens
 

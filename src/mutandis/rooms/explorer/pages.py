@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from mutandis.errors import MutandisError, PlanError
-from mutandis.report.case_sentences import (
-    attributes_that_change,
-    doubt_lines,
-    movement_cells,
-    movement_lines,
-    movement_paths,
-)
+from mutandis.report import sentences
 from mutandis.report.context import ReportContext
 from mutandis.report.html import render
 from mutandis.report.report import captioned_worldview
@@ -191,11 +185,7 @@ class Explorer:
             trials=trials,
             trial_refused=refused,
             dots=lambda group: draw_dots(group, document.words, document.complainant.outcome),
-            attributes_that_change=attributes_that_change,
-            movement_cells=movement_cells,
-            movement_lines=movement_lines,
-            movement_paths=movement_paths,
-            doubt_lines=doubt_lines,
+            sentences=sentences,
         )
 
     def compare(self, asked: Asked) -> Page:
