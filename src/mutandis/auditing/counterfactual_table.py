@@ -22,7 +22,7 @@ from mutandis.errors import AlignmentError, KindError, MissingValuesError, Mutan
 from mutandis.frames import open_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import narwhals as nw
     from numpy.typing import NDArray
@@ -45,7 +45,7 @@ class CounterfactualTable:
 
     # D with the counterfactual columns in place and the protected attribute at its reference
     population: Population
-    is_negative: NDArray[Any] | None  # who would have been refused, if the table says so
+    is_negative: NDArray[Any] | None  # who would have been refused, if the table has outcomes
 
     @classmethod
     def read(
@@ -64,56 +64,43 @@ class CounterfactualTable:
         Every column it shares with D replaces D's, the protected attributes excepted, which take
         their reference values whatever the table holds.
         """
-        opened = open_frame(frame)
-        _check_rows(opened, population, rows_given=rows_given, id=id)
-        _check_columns(opened, attributes)
+        opened, source = open_frame(frame), population.source
+        _check_alignment(opened, population, rows_given, attributes, id)
         if len(population) != rows_given:
             opened = opened[population.positions.tolist()]
-        names = [name for name in opened.columns if name in population.source.columns]
         kept = {each.attribute for each in protections} | {outcome.column, id}
-        taken = [name for name in names if name not in kept]
+        shared = [name for name in opened.columns if name in source.columns]
+        taken = [name for name in shared if name not in kept]
         columns = _read_columns(opened, taken, population, attributes)
-        statuses, is_reference = _at_reference(population, protections)
-        _warn_if_reference_moves(population, columns, attributes, is_reference)
+        statuses: dict[str, Column] = {}
+        is_reference = np.ones(len(population), dtype=np.bool_)
+        for each in protections:
+            status = population.categories(each.attribute)
+            reference = status.code_of(each.reference)
+            statuses[each.attribute] = status.filled(-1 if reference is None else reference)
+            is_reference &= status.codes == reference
+        for name in (attribute.name for attribute in attributes):
+            _warn_if_moved(name, columns[name], population.columns[name], is_reference)
         # a copy: the caller may change the table later
-        source = population.source.with_columns(
-            [_as_native(opened[name], population.source) for name in taken]
-        ).clone()
-        moved = replace(population, open_source=lambda: source).with_columns(statuses)
-        known = {name: column for name, column in columns.items() if name in population.columns}
+        series = [_as_native(opened[name], source) for name in taken]
+        changed = source.with_columns(series).clone()
+        moved = replace(population, open_source=lambda: changed).with_columns(statuses)
         return cls(
-            population=replace(moved, columns=MappingProxyType({**moved.columns, **known})),
-            is_negative=_read_outcome(opened, outcome) if outcome.column in names else None,
+            population=replace(moved, columns=MappingProxyType({**moved.columns, **columns})),
+            is_negative=_read_outcome(opened, outcome) if outcome.column in shared else None,
         )
 
     def take(self, rows: NDArray[np.intp]) -> CounterfactualTable:
-        """Give the counterfactuals of some rows."""
-        decided = self.is_negative
-        return CounterfactualTable(
-            population=self.population.take(rows),
-            is_negative=None if decided is None else decided[rows],
-        )
+        """Return the counterfactuals of some rows."""
+        decided = None if self.is_negative is None else self.is_negative[rows]
+        return CounterfactualTable(population=self.population.take(rows), is_negative=decided)
 
 
-def _at_reference(
-    population: Population, protections: Sequence[Protection]
-) -> tuple[dict[str, Column], NDArray[np.bool_]]:
-    """Set everybody to the reference values, and mark those who have them all in fact."""
-    statuses: dict[str, Column] = {}
-    is_reference = np.ones(len(population), dtype=np.bool_)
-    for each in protections:
-        status = population.categories(each.attribute)
-        reference = status.code_of(each.reference)
-        statuses[each.attribute] = status.filled(-1 if reference is None else reference)
-        is_reference &= status.codes == reference
-    return statuses, is_reference
-
-
-def _check_rows(
+def _check_alignment(
     opened: nw.DataFrame[Any],
     population: Population,
-    *,
     rows_given: int,
+    attributes: Sequence[Attribute],
     id: str | None,  # noqa: A002
 ) -> None:
     if len(opened) != rows_given:
@@ -121,19 +108,15 @@ def _check_rows(
             f"counterfactuals= has {len(opened)} rows, the table of decisions {rows_given}. "
             "Give one counterfactual row per decision, in the same order."
         )
-    if id is None or id not in opened.columns:
-        return
-    given = np.asarray(opened[id].to_numpy())[population.positions]
-    differing = int((given != population.ids).sum())
-    if differing:
-        raise AlignmentError(
-            f"counterfactuals= has other values of the id column {id!r} in {differing} rows. "
-            "Sort both tables alike: row i of one is row i of the other."
-        )
-
-
-def _check_columns(opened: nw.DataFrame[Any], attributes: Sequence[Attribute]) -> None:
-    lacking = [a.name for a in attributes if a.name not in opened.columns]
+    if id is not None and id in opened.columns:
+        given = np.asarray(opened[id].to_numpy())[population.positions]
+        differing = int((given != population.ids).sum())
+        if differing:
+            raise AlignmentError(
+                f"counterfactuals= has other values of the id column {id!r} in {differing} rows. "
+                "Sort both tables alike: row i of one is row i of the other."
+            )
+    lacking = [each.name for each in attributes if each.name not in opened.columns]
     if lacking:
         raise AlignmentError(
             f"counterfactuals= lacks the attributes {', '.join(map(repr, lacking))}. Add them; an "
@@ -146,8 +129,8 @@ def _read_columns(
     names: Sequence[str],
     population: Population,
     attributes: Sequence[Attribute],
-) -> dict[str, Column]:
-    declared = {a.name: a for a in attributes}
+) -> Mapping[str, Column]:
+    declared = {each.name: each for each in attributes}
     needed = [name for name in names if name in population.columns]
     try:
         read = Population.from_frame(
@@ -167,49 +150,34 @@ def _read_columns(
 
 
 def _recoded(column: Column, like: Column) -> Column:
-    """Give categories the codes they have in D; levels that D never had come after those."""
+    """Return categories with the codes they have in D; levels that D never had come last."""
     if isinstance(column, Numbers) or isinstance(like, Numbers):
         return column
-    new = [level for level in column.levels if like.code_of(level) is None]
-    levels = (*like.levels, *new)
+    levels = (*like.levels, *(each for each in column.levels if like.code_of(each) is None))
     place = {level: code for code, level in enumerate(levels)}
     recode = np.array([place[level] for level in column.levels], dtype=np.int32)
     return Categories(frozen(recode[column.codes]), levels)
 
 
-def _warn_if_reference_moves(
-    population: Population,
-    columns: dict[str, Column],
-    attributes: Sequence[Attribute],
-    is_reference: NDArray[np.bool_],
+def _warn_if_moved(
+    name: str, column: Column, factual: Column, is_reference: NDArray[np.bool_]
 ) -> None:
-    if not is_reference.any():
-        return
-    for name in (attribute.name for attribute in attributes):
-        moved = _moved(columns[name], population.columns[name])
-        share = float(moved[is_reference].mean())
-        if share > _MOVED_SHARE:
-            warnings.warn(
-                f"In counterfactuals=, {share:.0%} of the reference rows have another {name!r} "
-                "than in fact, although do(reference) leaves them as they are. "
-                "Check that both tables are sorted alike.",
-                MutandisWarning,
-                stacklevel=2,
-            )
-
-
-def _moved(column: Column, factual: Column) -> NDArray[np.bool_]:
-    """Mark rows that differ from the facts by more than rounding explains."""
-    if isinstance(column, Numbers) and isinstance(factual, Numbers):
-        shift = np.abs(column.values - factual.values)
-        return np.asarray(shift > _MOVED * np.ptp(factual.values), dtype=np.bool_)
-    if isinstance(column, Categories) and isinstance(factual, Categories):
-        return np.asarray(column.codes != factual.codes, dtype=np.bool_)
-    raise TypeError("an attribute is read in both tables by its one declared kind")
+    """Warn if people of the reference status differ from the facts by more than rounding."""
+    span = _MOVED * np.ptp(factual.data) if isinstance(factual, Numbers) else 0
+    moved = np.abs(column.data[is_reference] - factual.data[is_reference]) > span
+    share = float(moved.mean()) if len(moved) else 0.0
+    if share > _MOVED_SHARE:
+        warnings.warn(
+            f"In counterfactuals=, {share:.0%} of the reference rows have another {name!r} "
+            "than in fact, although do(reference) leaves them as they are. "
+            "Check that both tables are sorted alike.",
+            MutandisWarning,
+            stacklevel=2,
+        )
 
 
 def _as_native(series: nw.Series[Any], like: nw.DataFrame[Any]) -> nw.Series[Any]:
-    """Bring a series into the frame type of D; where it is there already, its own type stays."""
+    """Convert a series to the frame type of D; where it is that already, its type stays."""
     import narwhals as nw
 
     if series.implementation is like.implementation:
