@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +53,6 @@ def table(data_folder: Path) -> pd.DataFrame:
 
 @pytest.mark.parametrize(("combine", "test_space"), EXPECTED)
 def test_one_call_each(table: pd.DataFrame, combine: Any, test_space: Any) -> None:
-    start = time.perf_counter()
     found = mm.audit(
         table,
         **SETTINGS,
@@ -63,7 +61,6 @@ def test_one_call_each(table: pd.DataFrame, combine: Any, test_space: Any) -> No
         methods=list(EXPECTED[combine, test_space]),
     )
     counts = found.counts()
-    assert time.perf_counter() - start < 5
     assert set(counts["complainants"]) == {1833}
     assert {
         method: (rows["cases"].tolist(), rows["significant"].tolist())

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ import mutandis as mm
 from mutandis.replication.eaamo import RUNS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     import pandas as pd
@@ -23,30 +23,79 @@ if TYPE_CHECKING:
 KS = (15, 30, 50, 100)
 METHODS: tuple[MethodName, ...] = ("st", "cst_without", "cst_with", "cf")
 LOAN, LAW_RACE, _ = RUNS
-Shares = dict[tuple[str, int], tuple[Fraction, Fraction]]
-
-
-# --- loan: truly continuous --------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class LoanRun:
-    table: pd.DataFrame
-    counterfactuals: pd.DataFrame
-    audit: mm.Audit
+Rows: TypeAlias = "NDArray[np.intp]"
+Run: TypeAlias = "tuple[pd.DataFrame, pd.DataFrame, mm.Audit]"
 
 
 @pytest.fixture(scope="module")
-def loan(data_folder: Path) -> LoanRun:
+def loan(data_folder: Path) -> Run:
     table, published = LOAN.read(data_folder), LOAN.read_counterfactuals(data_folder)
     settings = {name: value for name, value in LOAN.settings.items() if name != "worldview"}
     found = mm.audit(table, **settings, counterfactuals=published, methods=METHODS)
-    return LoanRun(table, published, found)
+    return table, published, found
 
 
-def test_counts_on_the_published_loan_counterfactuals(loan: LoanRun) -> None:
-    counts = loan.audit.counts()
-    found = {name: rows["cases"].tolist() for name, rows in counts.groupby("method")}
+@pytest.fixture(scope="module")
+def law(data_folder: Path) -> Run:
+    table = LAW_RACE.read(data_folder)
+    found = mm.audit(table, **LAW_RACE.settings)
+    return table, found.counterfactuals(), found
+
+
+def check_shares(
+    audit: mm.Audit,
+    distance: Callable[[int, Rows, bool], NDArray[Any]],
+    *,
+    is_protected: NDArray[np.bool_],
+    refused: NDArray[np.bool_],
+    refused_cf: NDArray[np.bool_],
+    closest: float = 0.0,
+) -> int:
+    """Compare all shares with those of a plain sort, and count those with shared places.
+
+    `distance` is that of a row, or of its counterfactual, to others; distances that differ by less
+    than `closest` are equal.
+    """
+    protected, reference = np.flatnonzero(is_protected), np.flatnonzero(~is_protected)
+    split = 0
+
+    def shares(distance: NDArray[Any], among: Rows) -> list[Fraction]:
+        ordered, found = np.sort(distance), []
+        for k in KS:
+            radius = ordered[k - 1]
+            inside, rim = distance < radius - closest, np.abs(distance - radius) <= closest
+            fair = Fraction(k - int(inside.sum()), int(rim.sum())) * int(refused[among[rim]].sum())
+            found.append((int(refused[among[inside]].sum()) + fair) / k)
+        return found
+
+    expected: dict[tuple[str, int], list[tuple[Fraction, Fraction]]] = {}
+    for row in protected.tolist():
+        others = protected[protected != row]
+        controls = shares(distance(row, others, False), others)
+        tests, tests_cf = (shares(distance(row, reference, cf), reference) for cf in (False, True))
+        for k, control, test, test_cf in zip(KS, controls, tests, tests_cf, strict=True):
+            split += test.denominator > k
+            own, own_cf = int(refused[row]), int(refused_cf[row])
+            for method, pair in (
+                ("st", (control, test)),
+                ("cst_without", (control, test_cf)),
+                ("cst_with", ((control * k + own) / (k + 1), (test_cf * k + own_cf) / (k + 1))),
+            ):
+                expected.setdefault((method, k), []).append(pair)
+    for (method, k), pairs in expected.items():
+        found = audit.findings(method, k=k).set_index("id").loc[protected]
+        # floats of exact fractions: each is the nearest float to the same number
+        assert found["p_control"].tolist() == [float(control) for control, _ in pairs], (method, k)
+        assert found["p_test"].tolist() == [float(test) for _, test in pairs], (method, k)
+        differences = [control - test for control, test in pairs]
+        assert found["delta_p"].tolist() == [float(each) for each in differences], (method, k)
+        evidence = (found["verdict"] != "no-evidence").tolist()
+        assert evidence == [each > 0 for each in differences], (method, k)
+    return split
+
+
+def test_counts_on_the_published_loan_counterfactuals(loan: Run) -> None:
+    found = {name: rows["cases"].tolist() for name, rows in loan[2].counts().groupby("method")}
     assert found == {
         "st": [54, 65, 79, 102],
         "cst_without": [431, 454, 482, 537],
@@ -56,58 +105,22 @@ def test_counts_on_the_published_loan_counterfactuals(loan: LoanRun) -> None:
 
 
 @pytest.mark.slow
-def test_every_loan_share_equals_that_of_a_plain_sort(loan: LoanRun) -> None:
+def test_every_loan_share_equals_that_of_a_plain_sort(loan: Run) -> None:
     """Balances never tie but for rows that are equal, so sorting floats tells who is nearest."""
+    table, would_be, audit = loan
     names = list(LOAN.settings["attributes"])
-    facts, others = loan.table[names].to_numpy(), loan.counterfactuals[names].to_numpy()
+    facts, others = table[names].to_numpy(), would_be[names].to_numpy()
     # each column's range is taken over all of D, once, and serves the counterfactuals too
     width = facts.max(axis=0) - facts.min(axis=0)
     facts, others = facts / width, others / width
-    female = loan.table["Gender"].to_numpy() == 1
-    women, men = np.flatnonzero(female), np.flatnonzero(~female)
-    refused = loan.table["LoanApproval"].to_numpy() == -1
-    refused_cf = loan.counterfactuals["LoanApproval"].to_numpy() == -1
-
-    def shares(center: NDArray[np.float64], among: NDArray[np.intp]) -> list[Fraction]:
-        distance = np.abs(facts[among] - center).sum(axis=1)
-        nearest = np.sort(distance)
-        found = []
-        for k in KS:
-            radius = nearest[k - 1]
-            inside, rim = distance < radius - 1e-12, np.abs(distance - radius) <= 1e-12
-            left = k - int(inside.sum())
-            fair = Fraction(left * int(refused[among[rim]].sum()), int(rim.sum()))
-            found.append((int(refused[among[inside]].sum()) + fair) / k)
-        return found
-
-    expected: dict[int, Shares] = {}
-    for row in women.tolist():
-        mine = expected.setdefault(row, {})
-        controls = shares(facts[row], women[women != row])
-        tests = shares(facts[row], men), shares(others[row], men)
-        for k, control, around, around_cf in zip(KS, controls, *tests, strict=True):
-            mine["st", k] = control, around
-            mine["cst_without", k] = control, around_cf
-            mine["cst_with", k] = (
-                (control * k + int(refused[row])) / (k + 1),
-                (around_cf * k + int(refused_cf[row])) / (k + 1),
-            )
-    assert_equal(loan.audit, expected)
-
-
-# --- law school: decimal, ties everywhere ------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class LawRun:
-    table: pd.DataFrame
-    audit: mm.Audit
-
-
-@pytest.fixture(scope="module")
-def law(data_folder: Path) -> LawRun:
-    table = LAW_RACE.read(data_folder)
-    return LawRun(table, mm.audit(table, **LAW_RACE.settings))
+    check_shares(
+        audit,
+        lambda row, among, cf: np.abs(facts[among] - (others if cf else facts)[row]).sum(axis=1),
+        is_protected=table["Gender"].to_numpy() == 1,
+        refused=table["LoanApproval"].to_numpy() == -1,
+        refused_cf=would_be["LoanApproval"].to_numpy() == -1,
+        closest=1e-12,
+    )
 
 
 def thousandths(column: pd.Series[float]) -> NDArray[np.int64]:
@@ -119,71 +132,38 @@ def thousandths(column: pd.Series[float]) -> NDArray[np.int64]:
 
 
 @pytest.mark.slow
-def test_every_law_school_share_is_exact(law: LawRun) -> None:
+def test_every_law_school_share_is_exact(law: Run) -> None:
     """With ranges 37 and 4.2, 3 · 37 · 4.2 times the distance is a whole number of millionths."""
-    would_be = law.audit.counterfactuals()
-    score, grade = thousandths(law.table["LSAT"]), thousandths(law.table["UGPA"])
-    score_cf, grade_cf = thousandths(would_be["LSAT"]), thousandths(would_be["UGPA"])
-    assert int(np.ptp(score)) == 37_000
-    assert int(np.ptp(grade)) == 4_200
-    sex = (law.table["sex"] == "Female").to_numpy()
-    refused = law.table["admitted"].to_numpy() == 0
-    refused_cf = 0.6 * would_be["UGPA"].to_numpy() + 0.4 * would_be["LSAT"].to_numpy() < 20.8
-    nonwhite = (law.table["race_nonwhite"] == "NonWhite").to_numpy()
-    protected, reference = np.flatnonzero(nonwhite), np.flatnonzero(~nonwhite)
+    table, would_be, audit = law
+    facts, others = (
+        (thousandths(each["LSAT"]), thousandths(each["UGPA"])) for each in (table, would_be)
+    )
+    assert [int(np.ptp(each)) for each in facts] == [37_000, 4_200]
+    sex = (table["sex"] == "Female").to_numpy()
 
-    def shares(center: tuple[bool, int, int], among: NDArray[np.intp]) -> list[Fraction]:
-        distance = 37_000 * 4_200 * (sex[among] != center[0])
-        distance += 4_200 * np.abs(score[among] - center[1])
-        distance += 37_000 * np.abs(grade[among] - center[2])
-        ordered = np.sort(distance)
-        found = []
-        for k in KS:
-            inside, rim = distance < ordered[k - 1], distance == ordered[k - 1]
-            fair = Fraction(k - int(inside.sum()), int(rim.sum())) * int(refused[among[rim]].sum())
-            found.append((int(refused[among[inside]].sum()) + fair) / k)
-        return found
+    def distance(row: int, among: Rows, cf: bool) -> NDArray[np.int64]:
+        score, grade = others if cf else facts
+        found: NDArray[np.int64] = 37_000 * 4_200 * (sex[among] != sex[row])
+        found = found + 4_200 * np.abs(facts[0][among] - score[row])
+        return np.asarray(found + 37_000 * np.abs(facts[1][among] - grade[row]))
 
-    expected: dict[int, Shares] = {}
-    split = 0
-    for row in protected.tolist():
-        here = (bool(sex[row]), int(score[row]), int(grade[row]))
-        there = (bool(sex[row]), int(score_cf[row]), int(grade_cf[row]))
-        controls = shares(here, protected[protected != row])
-        mine = expected.setdefault(row, {})
-        tests, tests_cf = shares(here, reference), shares(there, reference)
-        for k, control, test, test_cf in zip(KS, controls, tests, tests_cf, strict=True):
-            split += test.denominator > k
-            mine["st", k] = control, test
-            mine["cst_without", k] = control, test_cf
-            mine["cst_with", k] = (
-                (control * k + int(refused[row])) / (k + 1),
-                (test_cf * k + int(refused_cf[row])) / (k + 1),
-            )
+    split = check_shares(
+        audit,
+        distance,
+        is_protected=(table["race_nonwhite"] == "NonWhite").to_numpy(),
+        refused=table["admitted"].to_numpy() == 0,
+        refused_cf=(0.6 * would_be["UGPA"] + 0.4 * would_be["LSAT"] < 20.8).to_numpy(),
+    )
     assert split > 50  # places really are shared here
-    assert_equal(law.audit, expected)
 
 
-def test_shuffled_law_school_rows_give_the_same_findings(law: LawRun) -> None:
+def test_shuffled_law_school_rows_give_the_same_findings(law: Run) -> None:
     """The published groups do not survive this: their ties are broken by row number."""
-    order = np.random.default_rng(7).permutation(len(law.table))
-    shuffled = law.table.assign(row=np.arange(len(law.table))).iloc[order]
+    table, _, audit = law
+    order = np.random.default_rng(7).permutation(len(table))
+    shuffled = table.assign(row=np.arange(len(table))).iloc[order]
     again = mm.audit(shuffled, **LAW_RACE.settings, id="row")
     for method in again.methods:
         for k in (15, 100):
             found = again.findings(method, k=k).sort_values("id", ignore_index=True)
-            assert found.equals(law.audit.findings(method, k=k)), (method, k)
-
-
-def assert_equal(audit: mm.Audit, expected: dict[int, Shares]) -> None:
-    """Compare floats of exact fractions: each is the nearest float to the same number."""
-    rows = sorted(expected)
-    for method, k in expected[rows[0]]:
-        found = audit.findings(method, k=k).set_index("id").loc[rows]
-        controls, tests = zip(*(expected[row][method, k] for row in rows), strict=True)
-        assert found["p_control"].tolist() == [float(share) for share in controls], (method, k)
-        assert found["p_test"].tolist() == [float(share) for share in tests], (method, k)
-        differences = [c - t for c, t in zip(controls, tests, strict=True)]
-        assert found["delta_p"].tolist() == [float(share) for share in differences], (method, k)
-        evidence = (found["verdict"] != "no-evidence").tolist()
-        assert evidence == [share > 0 for share in differences], (method, k)
+            assert found.equals(audit.findings(method, k=k)), (method, k)
