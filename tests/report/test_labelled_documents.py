@@ -15,7 +15,7 @@ import pytest
 import mutandis as mm
 from mutandis.errors import PlanError, SettingsError
 from mutandis.rooms.compliance.texts import write_text
-from mutandis.rooms.explorer.pages import Asked, Explorer
+from mutandis.rooms.explorer.pages import Explorer, Request
 from mutandis.store.audit_file import write_plan
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def test_labels_are_wherever_a_document_has_words(labelled: mm.Audit) -> None:
 
 @pytest.mark.parametrize("page", ["overview", "people", "person", "workbench"])
 def test_labels_are_in_every_page_of_the_explorer(labelled: mm.Audit, page: str) -> None:
-    content = getattr(Explorer(labelled, name="an audit"), page)(Asked()).content.decode()
+    content = getattr(Explorer(labelled, name="an audit"), page)(Request()).content.decode()
     said = text_of(content).replace(RULE, "")
     assert not WORDS.findall(said)
     assert "yearly pay" in said
@@ -189,7 +189,7 @@ def test_hostile_labels_are_escaped(plain: mm.Audit) -> None:
         case._repr_html_(),
         found.case_file(case.id).to_html(),
         *(
-            getattr(Explorer(found, name="an audit"), page)(Asked()).content.decode()
+            getattr(Explorer(found, name="an audit"), page)(Request()).content.decode()
             for page in ("overview", "people", "person", "workbench")
         ),
         *found.report().plots.values(),

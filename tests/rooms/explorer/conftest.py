@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
-import pandas as pd
 import pytest
 
 import mutandis as mm
@@ -72,19 +71,6 @@ def loan(tmp_path_factory: pytest.TempPathFactory) -> Audit:
     folder = tmp_path_factory.mktemp("explore") / "results"
     found.save(folder)
     return mm.open_results(folder)
-
-
-@pytest.fixture(scope="session")
-def law_school(data_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Audit:
-    """Give the audit of the law school by race, as in examples/law-school."""
-    table = pd.read_csv(data_folder / "law_school.csv", sep="|")
-    table["admitted"] = (0.6 * table["UGPA"] + 0.4 * table["LSAT"] >= 20.8).astype(int)
-    folder = tmp_path_factory.mktemp("law-school")
-    text = (EXAMPLES / "law-school" / "audit-race.yaml").read_text(encoding="utf-8")
-    (folder / "audit.yaml").write_text(text, encoding="utf-8")
-    table.to_csv(folder / "law_school.csv", index=False)
-    mm.read_plan(folder / "audit.yaml").run().save(folder / "results")
-    return mm.open_results(folder / "results")
 
 
 @pytest.fixture(scope="session")

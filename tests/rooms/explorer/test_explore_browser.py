@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from mutandis.auditing.audit import Audit
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="there is no Chromium: apt-get install chromium"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium: apt-get install chromium"),
+]
 PATHS = (
     "/",
     "/people?is:verdict=evidence",
@@ -33,7 +34,7 @@ PATHS = (
     "/workbench",
     "/compare",
 )
-LOOKS = [("light", 1280), ("dark", 1280), ("light", 400), ("dark", 400)]
+LOOKS = [("light", 1280), ("dark", 400)]
 
 Open = Callable[..., Any]
 
@@ -130,9 +131,6 @@ def _see_levels(page: Any, audit: Audit) -> None:
 def _find_person(page: Any, audit: Audit) -> None:
     """Filter the refused and the robust, and open the first."""
     page.goto(f"{page.url.partition('?')[0]}people")
-    if page.get_by_role("button", name="Find how robust").is_visible():
-        page.get_by_role("button", name="Find how robust").click()
-        page.locator("th a", has_text="Robustness").wait_for(timeout=120_000)
     page.get_by_text("Filters").click()
     negative = str(audit.plan.outcome.kind.negative)
     page.locator(f"input[name='is:outcome'][value='{negative}']").check()
@@ -189,7 +187,7 @@ def _try_worldview(page: Any, audit: Audit) -> None:
     assert "worldview" in Path(download.value.path()).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ["loan", "law_school", "mortgage"])
+@pytest.mark.parametrize("name", ["loan", "mortgage"])
 def test_a_visitor_goes_from_the_overview_to_another_worldview(
     open_page: Open, name: str, request: pytest.FixtureRequest
 ) -> None:
@@ -247,7 +245,7 @@ def test_the_keyboard_reaches_everything(open_page: Open, loan: Audit) -> None:
     page.wait_for_url(re.compile("alpha=0.055"))
 
 
-@pytest.mark.parametrize("path", ["/", "/people?show=outcome&show=x:job", "/person/0"])
+@pytest.mark.parametrize("path", ["/", "/people", "/person/0"])
 @pytest.mark.few("/person/0")
 def test_hostile_tables_run_nothing(open_page: Open, hostile: Audit, path: str) -> None:
     page = open_page(hostile, path)

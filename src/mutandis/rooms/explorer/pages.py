@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -11,23 +12,27 @@ from mutandis.report import sentences
 from mutandis.report.context import ReportContext
 from mutandis.report.html import render
 from mutandis.report.report import captioned_worldview
-from mutandis.rooms.explorer.jobs import Job
-from mutandis.rooms.explorer.people import ATTRIBUTE, PAGE_SIZES, VERDICTS, Selection
-from mutandis.rooms.explorer.person import MOST_EFFECT, Person, draw_dots, read_part
-from mutandis.rooms.explorer.two_audits import CHANGES, TwoAudits
-from mutandis.rooms.explorer.view import Lens
-from mutandis.rooms.explorer.workbench import ROLES, Draft, Trial, editable
-from mutandis.rooms.explorer.worldview_yaml import write_draft
+from mutandis.rooms.explorer.people import VERDICTS, Selection
+from mutandis.rooms.explorer.views import (
+    CHANGES,
+    MOST_EFFECT,
+    Lens,
+    Person,
+    TwoAudits,
+    draw_dots,
+    read_part,
+)
+from mutandis.rooms.explorer.workbench import ROLES, Draft, Trial, why_locked
 from mutandis.store.files import EXPORTS, export_people
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from mutandis.auditing.audit import Audit
     from mutandis.report.html import CaptionedPicture
-    from mutandis.rooms.explorer.view import View
+    from mutandis.rooms.explorer.views import View
 
-__all__ = ["Asked", "Explorer", "MissingPageError", "Page"]
+__all__ = ["Explorer", "MissingPageError", "Page", "Request"]
 
 _TEXT = "text/html; charset=utf-8"
 _PAGES = [
@@ -44,7 +49,7 @@ _HERE = {
     "workbench.html": "/workbench",
 }
 _MOST_LISTED = 250
-_VIEW = ("method", "k", "alpha", "tau")
+_NOT_SELECTED = {"method", "k", "alpha", "tau", "format"}
 
 
 class MissingPageError(Exception):
@@ -52,8 +57,8 @@ class MissingPageError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What a request asks for: the pairs of its query, its form, and a number in its path."""
+class Request:
+    """The pairs of a query, those of a form, and a number in the path."""
 
     query: Sequence[tuple[str, str]] = ()
     form: Sequence[tuple[str, str]] = ()
@@ -67,26 +72,16 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """An answer: its bytes, their type, and the name of the file if it is one to keep."""
+    """An answer: its bytes and their type."""
 
     content: bytes
     media_type: str = _TEXT
-    file_name: str = ""
+    file_name: str = ""  # to save it under
     see_other: str = ""
 
 
 class Explorer:
-    """The pages on one audit.
-
-    Parameters
-    ----------
-    audit
-        What is looked into.
-    name
-        What it is called in the pages, such as the name of its folder.
-    other, other_name
-        Another audit to compare it with.
-    """
+    """The pages on one audit, and on another to compare it with."""
 
     def __init__(
         self, audit: Audit, *, name: str, other: Audit | None = None, other_name: str = ""
@@ -95,85 +90,56 @@ class Explorer:
         self._other = None if other is None else Lens(other)
         self._names = (name, other_name)
         self._trial: Trial | None = None
-        self._grading: Job | None = None
-        self._worldview: list[CaptionedPicture | None] = []
-        self._cautions: list[list[str]] = []
 
-    def overview(self, asked: Asked) -> Page:
+    def overview(self, request: Request) -> Page:
         """Show the headline, and the counts at other levels."""
-        lens, view = self.lens, self.lens.read_view(asked.single)
-        base = {row["method"]: row for row in lens.counts(replace(lens.base, k=view.k))}
-        if not self._cautions:
-            self._cautions.append(lens.audit.cautions())
+        lens, view = self.lens, self.lens.read_view(request.single)
         return self._page(
             "overview.html",
             view,
             summary=lens.summary(lens.base),
-            cautions=self._cautions[0],
+            cautions=lens.once("cautions", lens.audit.cautions),
             rows=lens.counts(view),
-            base=base,
-            worldview=self._picture(),
+            base={row["method"]: row for row in lens.counts(replace(lens.base, k=view.k))},
+            worldview=self._picture,
         )
 
-    def people(self, asked: Asked) -> Page:
+    def people(self, request: Request) -> Page:
         """Show a page of complainants."""
-        view = self.lens.read_view(asked.single)
-        table, selection = self.lens.people(view), _read_selection(asked)
-        page, columns = table.page(selection), table.choose(selection.columns)
+        view = self.lens.read_view(request.single)
+        table, selection = self.lens.people(view), _read_selection(request)
         return self._page(
             "people.html",
             view,
             table=table,
             selection=selection,
-            page=page,
-            columns=columns,
+            page=table.page(selection),
             headings=[
                 ("id", "Id", False),
-                *((each.key, each.title, each.is_number) for each in columns),
+                *((each.key, each.title, each.is_number) for each in table.shown),
             ],
-            sizes=PAGE_SIZES,
-            attribute=ATTRIBUTE,
             exports=EXPORTS,
-            grading=self._grading,
-            gradable=self.lens.can_grade(view) and "grade" not in table.columns,
-            link=lambda **changes: _query(view, self.lens.base, selection, **changes),
+            link=lambda **changes: urlencode(
+                [*view.pairs(self.lens.base), *selection.pairs(**changes)]
+            ),
         )
 
-    def grade(self, asked: Asked) -> Page:
-        """Find in the background how robust each verdict of a view is."""
-        view = self.lens.read_view(dict(asked.form))
-        if not self.lens.can_grade(view):
-            raise MissingPageError
-        if self._grading is not None:
-            self._grading.cancel()
-        audit = self.lens.audit
-        self._grading = Job(lambda report: audit.measure_tipping(view.method, view.k, report))
-        query = urlencode(view.pairs(self.lens.base))
-        return Page(content=b"", see_other=f"/people{'?' if query else ''}{query}")
-
-    def cancel_grading(self, asked: Asked) -> Page:  # noqa: ARG002
-        """Stop finding how robust verdicts are."""
-        if self._grading is not None:
-            self._grading.cancel()
-        return Page(content=b"", see_other="/people")
-
-    def export(self, asked: Asked) -> Page:
-        """Give all complainants of a filtered view as a file."""
-        view = self.lens.read_view(asked.single)
-        table, selection = self.lens.people(view), _read_selection(asked)
-        kind = asked.single.get("format", "csv")
+    def export(self, request: Request) -> Page:
+        """Return all complainants of a filtered view as a file."""
+        view = self.lens.read_view(request.single)
+        table = self.lens.people(view)
+        kind = request.single.get("format", "csv")
         if kind not in EXPORTS:
             raise PlanError(f"Tables are given as {', '.join(EXPORTS)}.")
-        records = table.records(table.select(selection), table.choose(selection.columns))
-        content = export_people(records, kind)
+        content = export_people(table.records(table.select(_read_selection(request))), kind)
         return Page(content=content, media_type=EXPORTS[kind], file_name=f"complainants.{kind}")
 
-    def person(self, asked: Asked) -> Page:
+    def person(self, request: Request) -> Page:
         """Show one complainant."""
-        view = self.lens.read_view(asked.single)
-        person = self._find(view, asked.number)
+        view = self.lens.read_view(request.single)
+        person = self._find(view, request.number)
         document = person.document()
-        part = read_part(asked.single.get("effect", ""))
+        part = read_part(request.single.get("effect", ""))
         trials, refused = person.try_part(part)
         return self._page(
             "person.html",
@@ -188,27 +154,43 @@ class Explorer:
             sentences=sentences,
         )
 
-    def compare(self, asked: Asked) -> Page:
+    def case_file(self, request: Request) -> Page:
+        """Return the case file of one complainant, at the settings of the audit."""
+        kind = request.single.get("format", "html")
+        redact = request.single.get("redact") == "yes"
+        document = self._find(self.lens.base, request.number).document(redact=redact)
+        writers = {
+            "html": (_TEXT, document.to_html),
+            "json": ("application/json", document.to_json),
+        }
+        if kind not in writers:
+            raise PlanError(f"Case files are given as {', '.join(writers)}.")
+        media_type, write = writers[kind]
+        # no id: names of files are kept in histories and backups
+        name = f"case-{request.number + 1}{'-redacted' if redact else ''}.{kind}"
+        return Page(content=write().encode(), media_type=media_type, file_name=name)
+
+    def compare(self, request: Request) -> Page:
         """Show two audits side by side."""
         if self._other is None:
             raise MissingPageError
-        view = self.lens.read_view(asked.single)
+        view = self.lens.read_view(request.single)
         two = TwoAudits(self.lens, self._other, view)
         return self._page(
             "compare.html",
             view,
             reasons=two.reasons(),
             names=self._names,
-            **_differences(two, asked.single.get("change", "changed")),
+            **_differences(two, request),
         )
 
-    def workbench(self, asked: Asked) -> Page:
-        """Show the worldview with changes, and the run of those that were run last."""
+    def workbench(self, request: Request) -> Page:
+        """Show the worldview with changes, and the last run."""
         audit, trial = self.lens.audit, self._trial
-        locked = editable(audit.plan)
+        locked = why_locked(audit.plan)
         if locked:
             return self._page("workbench.html", self.lens.base, locked=locked, running=False)
-        draft = Draft.read(audit.plan, asked.query)
+        draft = Draft.read(audit.plan, request.query)
         picture, problem = None, ""
         try:
             picture = self._draw(draft)
@@ -218,8 +200,7 @@ class Explorer:
         running = trial is not None and trial.running
         found = {}
         if trial is not None and not running and trial.result is not None:
-            two = TwoAudits(self.lens, trial.result, self.lens.base)
-            found = _differences(two, asked.single.get("change", "changed"))
+            found = _differences(TwoAudits(self.lens, trial.result, self.lens.base), request)
         return self._page(
             "workbench.html",
             self.lens.base,
@@ -235,38 +216,50 @@ class Explorer:
             **found,
         )
 
-    def run_draft(self, asked: Asked) -> Page:
+    def run_draft(self, request: Request) -> Page:
         """Run a draft in the background; one that runs already is cancelled."""
-        draft = Draft.read(self.lens.audit.plan, asked.form)
-        if editable(draft.plan):
+        draft = Draft.read(self.lens.audit.plan, request.form)
+        if why_locked(draft.plan):
             raise MissingPageError
-        draft.to_plan()  # what is wrong with it is said now
+        draft.to_plan()  # errors are shown now
         if self._trial is not None:
             self._trial.cancel()
         self._trial = Trial(draft)
-        return Page(content=b"", see_other=f"/workbench?{urlencode(draft.pairs())}")
+        return _see(draft)
 
-    def cancel_run(self, asked: Asked) -> Page:  # noqa: ARG002
+    def cancel_run(self, request: Request) -> Page:
         """Cancel the run in the background."""
-        pairs = []
-        if self._trial is not None:
-            self._trial.cancel()
-            pairs = self._trial.draft.pairs()
-        return Page(content=b"", see_other=f"/workbench?{urlencode(pairs)}")
+        if self._trial is None:
+            return _see(Draft.read(self.lens.audit.plan, request.form))
+        self._trial.cancel()
+        return _see(self._trial.draft)
 
-    def draw_draft(self, asked: Asked) -> Page:
-        """Give the drawing of a drafted worldview."""
-        picture = self._draw(Draft.read(self.lens.audit.plan, asked.query))
+    def draw_draft(self, request: Request) -> Page:
+        """Return the drawing of a drafted worldview."""
+        picture = self._draw(Draft.read(self.lens.audit.plan, request.query))
         return Page(content=picture.drawing.svg.encode(), media_type="image/svg+xml")
 
-    def save_draft(self, asked: Asked) -> Page:
-        """Give the audit file of a draft."""
-        text = write_draft(Draft.read(self.lens.audit.plan, asked.query))
+    def save_draft(self, request: Request) -> Page:
+        """Return the audit file of a draft."""
         return Page(
-            content=text.encode(),
+            content=Draft.read(self.lens.audit.plan, request.query).to_yaml().encode(),
             media_type="application/yaml; charset=utf-8",
             file_name="audit.yaml",
         )
+
+    def worldview(self, request: Request) -> Page:  # noqa: ARG002
+        """Return the drawing of the worldview."""
+        if self._picture is None:
+            raise MissingPageError
+        return Page(content=self._picture.drawing.svg.encode(), media_type="image/svg+xml")
+
+    def failure(self, sentence: str) -> bytes:
+        """Return a page that explains why there is no other."""
+        return self._page("failure.html", self.lens.base, sentence=sentence).content
+
+    @cached_property
+    def _picture(self) -> CaptionedPicture | None:
+        return captioned_worldview(ReportContext(audit=self.lens.audit))
 
     def _draw(self, draft: Draft) -> CaptionedPicture:
         plan = replace(draft.plan, worldview=draft.worldview(), protections=draft.protections())
@@ -275,55 +268,13 @@ class Explorer:
             raise MissingPageError
         return picture
 
-    def case_file(self, asked: Asked) -> Page:
-        """Give the case file of one complainant, at the settings of the audit."""
-        from mutandis.report.html import to_pdf
-
-        kind = asked.single.get("format", "html")
-        redact = asked.single.get("redact") == "yes"
-        person = self._find(self.lens.base, asked.number)
-        document = person.document(redact=redact)
-        writers: dict[str, tuple[str, Callable[[], str | bytes]]] = {
-            "html": (_TEXT, document.to_html),
-            "json": ("application/json", document.to_json),
-            "pdf": ("application/pdf", lambda: to_pdf(document.to_html())),
-        }
-        if kind not in writers:
-            raise PlanError(f"Case files are given as {', '.join(writers)}.")
-        media_type, write = writers[kind]
-        content = write()
-        redacted = "-redacted" if redact else ""
-        return Page(
-            content=content.encode() if isinstance(content, str) else content,
-            media_type=media_type,
-            # no id: names of files are kept in histories and backups
-            file_name=f"case-{asked.number + 1}{redacted}.{kind}",
-        )
-
-    def worldview(self, asked: Asked) -> Page:  # noqa: ARG002
-        """Give the drawing of the worldview."""
-        picture = self._picture()
-        if picture is None:
-            raise MissingPageError
-        return Page(content=picture.drawing.svg.encode(), media_type="image/svg+xml")
-
-    def failure(self, sentence: str) -> bytes:
-        """Say on a page what is wrong."""
-        return self._page("failure.html", self.lens.base, sentence=sentence).content
-
     def _find(self, view: View, number: int) -> Person:
         if not 0 <= number < len(self.lens.audit.study.people):
             raise MissingPageError
         return Person(self.lens, view, number)
 
-    def _picture(self) -> CaptionedPicture | None:
-        if not self._worldview:
-            self._worldview.append(captioned_worldview(ReportContext(audit=self.lens.audit)))
-        return self._worldview[0]
-
     def _page(self, template: str, view: View, **context: Any) -> Page:
         lens = self.lens
-        kept = view.pairs(lens.base)
         html = render(
             template,
             package="mutandis.rooms.explorer",
@@ -332,7 +283,7 @@ class Explorer:
             plan=lens.audit.plan,
             view=view,
             base_view=lens.base,
-            view_query=urlencode(kept),
+            view_query=urlencode(view.pairs(lens.base)),
             pages=[each for each in _PAGES if self._other or each[0] != "/compare"],
             here=_HERE.get(template, ""),
             **context,
@@ -340,23 +291,23 @@ class Explorer:
         return Page(content=html.encode())
 
 
-def _differences(two: TwoAudits, change: str) -> dict[str, Any]:
-    """Give what the tables of two audits need."""
+def _see(draft: Draft) -> Page:
+    return Page(content=b"", see_other=f"/workbench?{urlencode(draft.pairs())}")
+
+
+def _differences(two: TwoAudits, request: Request) -> dict[str, Any]:
+    """Return the context of the tables on two audits."""
+    change = request.single.get("change", "changed")
     if change not in CHANGES:
         raise PlanError(f"People are listed by one of: {', '.join(CHANGES)}.")
-    people = two.people(change, 0, _MOST_LISTED)
     return {
         "two": two,
         "verdicts": VERDICTS,
         "change": change,
         "changes": CHANGES,
-        "people": people,
+        "people": two.people(change, _MOST_LISTED),
     }
 
 
-def _read_selection(asked: Asked) -> Selection:
-    return Selection.read([pair for pair in asked.query if pair[0] not in {*_VIEW, "format"}])
-
-
-def _query(view: View, base: View, selection: Selection, **changes: Any) -> str:
-    return urlencode([*view.pairs(base), *selection.pairs(**changes)])
+def _read_selection(request: Request) -> Selection:
+    return Selection.read([pair for pair in request.query if pair[0] not in _NOT_SELECTED])

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 from mutandis.errors import MutandisError, OutputError, PlanError, printable
-from mutandis.rooms.explorer.pages import Asked, Explorer, MissingPageError
+from mutandis.rooms.explorer.pages import Explorer, MissingPageError, Request
 from mutandis.rooms.explorer.security import Guard
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from starlette.requests import Request
+    from starlette import requests
     from starlette.responses import Response
 
     from mutandis.auditing.audit import Audit
@@ -46,12 +46,12 @@ class _Turns:
         self._waiting = 0
         self._turn = asyncio.Semaphore(1)
 
-    async def answer(self, make: Callable[[Asked], Page], asked: Asked) -> Response:
+    async def answer(self, make: Callable[[Request], Page], request: Request) -> Response:
         """Compute a page in a thread, or say why there is none."""
         from starlette.responses import Response
 
         try:
-            page = await self._take_turn(make, asked)
+            page = await self._take_turn(make, request)
         except MissingPageError:
             return self.refuse_missing()
         except MutandisError as error:
@@ -73,13 +73,13 @@ class _Turns:
         """Say that there is no such page."""
         return self._failure(404, "There is no such page, or no such complainant.")
 
-    async def _take_turn(self, make: Callable[[Asked], Page], asked: Asked) -> Page:
+    async def _take_turn(self, make: Callable[[Request], Page], request: Request) -> Page:
         if self._waiting >= _MOST_WAITING:
             raise BlockingIOError
         self._waiting += 1
         try:
             async with asyncio.timeout(_PAGE_SECONDS), self._turn:
-                return await asyncio.shield(asyncio.to_thread(make, asked))
+                return await asyncio.shield(asyncio.to_thread(make, request))
         finally:
             self._waiting -= 1
 
@@ -97,10 +97,10 @@ def make_application(explorer: Explorer, *, token: str, hosts: list[str], ticket
 
     turns = _Turns(explorer)
 
-    def page(path: str, make: Callable[[Asked], Page], *methods: str) -> Route:
-        async def answer(request: Request) -> Response:
+    def page(path: str, make: Callable[[Request], Page], *methods: str) -> Route:
+        async def answer(request: requests.Request) -> Response:
             body = await request.body()
-            asked = Asked(
+            asked = Request(
                 query=request.query_params.multi_items(),
                 form=parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True),
                 number=int(request.path_params.get("number", 0)),
@@ -113,7 +113,7 @@ def make_application(explorer: Explorer, *, token: str, hosts: list[str], ticket
         return turns.refuse_missing()
 
     def static(name: str, media_type: str) -> Route:
-        async def answer(_: Request) -> Response:
+        async def answer(_: requests.Request) -> Response:
             return FileResponse(_STATIC / name, media_type=media_type)
 
         return Route(f"/{name}", answer)
@@ -122,8 +122,6 @@ def make_application(explorer: Explorer, *, token: str, hosts: list[str], ticket
         routes=[
             page("/", explorer.overview),
             page("/people", explorer.people),
-            page("/people/robustness", explorer.grade, "POST"),
-            page("/people/robustness/cancel", explorer.cancel_grading, "POST"),
             page("/people/export", explorer.export),
             page("/person/{number:int}", explorer.person),
             page("/person/{number:int}/case-file", explorer.case_file),

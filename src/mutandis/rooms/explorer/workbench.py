@@ -1,34 +1,32 @@
-"""The workbench: another worldview, run in the background beside the audit."""
+"""The workbench: another worldview, run in the background next to the audit."""
 
 from __future__ import annotations
 
+import threading
+import warnings
 from dataclasses import dataclass, field, replace
-from inspect import signature
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from mutandis.auditing.plan import plan as make_plan
-from mutandis.config.worldview import FAMILIES, describe_equation
+from mutandis.config.worldview import FAMILIES, describe_equation, make_worldview, write_worldview
+from mutandis.config.yaml import read_yaml
 from mutandis.data.columns import plain_value
 from mutandis.data.protection import Protection
 from mutandis.decision.maker import describe_maker
-from mutandis.errors import PlanError
+from mutandis.errors import MutandisError, MutandisWarning, PlanError
 from mutandis.outcomes.declaration import declare
-from mutandis.rooms.explorer.jobs import Job
-from mutandis.rooms.explorer.view import Lens
+from mutandis.rooms.explorer.views import Lens
 from mutandis.scm import Worldview
+from mutandis.store.audit_file import write_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from mutandis.auditing.plan import Plan
     from mutandis.scm.family import Equation
 
-__all__ = ["ROLES", "Draft", "Trial", "editable"]
-
-
-def _keys(family: Any) -> Collection[str]:
-    return signature(family).parameters.keys()
-
+__all__ = ["ROLES", "Draft", "Trial", "why_locked"]
 
 ROLES = {
     "moves": "moves with its causes",
@@ -37,13 +35,9 @@ ROLES = {
 }
 """What an attribute can be."""
 
-_NAMES = {family: name for name, family in FAMILIES.items()}
-# without a formula of its own, a family needs nothing but causes
-_PLAIN = tuple(name for name, each in FAMILIES.items() if "formula" not in _keys(each))
 
-
-def editable(plan: Plan) -> str:
-    """Say why the worldview of a plan cannot be changed here; empty if it can."""
+def why_locked(plan: Plan) -> str:
+    """Return why the worldview of a plan cannot be changed here; empty if it can."""
     if plan.worldview is None:
         return "This audit has no worldview: there is nothing to change."
     if not _methods(plan):
@@ -61,14 +55,12 @@ class Draft:
     plan: Plan
     off: frozenset[tuple[int, int]] = frozenset()  # (attribute, cause)
     roles: Mapping[int, str] = field(default_factory=dict)
-    families: Mapping[int, str] = field(default_factory=dict)
     reference: int | None = None
 
     @classmethod
     def read(cls, plan: Plan, pairs: Sequence[tuple[str, str]]) -> Draft:
-        """Read a draft from the pairs of a form; what is not changed is left out of it."""
-        off, roles, families, reference = set(), {}, {}, None
-        draft = cls(plan=plan)
+        """Read a draft from the pairs of a form; what is as in the audit is left out."""
+        off, roles, reference = set(), {}, None
         for name, value in pairs:
             kind, _, number = name.partition(":")
             if kind == "off":
@@ -76,10 +68,9 @@ class Draft:
                 off.add((_whole(attribute), _whole(cause)))
             elif kind == "role" and value in ROLES:
                 roles[_whole(number)] = value
-            elif kind == "family" and value in FAMILIES:
-                families[_whole(number)] = value
             elif name == "reference":
                 reference = _whole(value)
+        draft = cls(plan=plan)
         count = len(draft.children)
         return cls(
             plan=plan,
@@ -89,20 +80,23 @@ class Draft:
                 if each < count and cause < len(draft.causes(each))
             ),
             roles={i: role for i, role in roles.items() if i < count and role != draft.role(i)},
-            families={
-                i: name for i, name in families.items() if i < count and name != draft.family(i)
-            },
             reference=None if reference in {None, draft.chosen_reference} else reference,
         )
 
     def pairs(self) -> list[tuple[str, str]]:
-        """Give the pairs of a query that asks for this draft."""
+        """Return the pairs of a query that asks for this draft."""
         return [
             *(("off", f"{each}:{cause}") for each, cause in sorted(self.off)),
             *((f"role:{each}", role) for each, role in sorted(self.roles.items())),
-            *((f"family:{each}", name) for each, name in sorted(self.families.items())),
             *([("reference", str(self.reference))] if self.reference is not None else []),
         ]
+
+    @property
+    def base(self) -> Worldview:
+        """The worldview of the audit."""
+        if self.plan.worldview is None:
+            raise PlanError("This audit has no worldview.")
+        return self.plan.worldview
 
     @property
     def children(self) -> tuple[str, ...]:
@@ -110,30 +104,17 @@ class Draft:
         return () if self.plan.worldview is None else tuple(self.plan.worldview.equations)
 
     def equation(self, number: int) -> Equation:
-        """Give the equation that an attribute has in the audit."""
-        if self.plan.worldview is None:
-            raise PlanError("This audit has no worldview.")
-        return self.plan.worldview.equations[self.children[number]]
+        """Return the equation of an attribute in the audit."""
+        return self.base.equations[self.children[number]]
 
     def causes(self, number: int) -> tuple[str, ...]:
-        """Name the causes that an attribute has in the audit."""
+        """Name the causes of an attribute in the audit."""
         return tuple(self.equation(number).parents)
 
     def role(self, number: int) -> str:
-        """Say what an attribute is: as drafted, or as in the audit."""
-        worldview = self.plan.worldview
-        resolving = worldview is not None and self.children[number] in worldview.resolving
+        """Return the role of an attribute: as drafted, or as in the audit."""
+        resolving = self.children[number] in self.base.resolving
         return self.roles.get(number, "resolving" if resolving else "moves")
-
-    def family(self, number: int) -> str:
-        """Name the family of an equation; empty for one that no file can hold."""
-        own = _NAMES.get(type(self.equation(number)), "")
-        return self.families.get(number, own)
-
-    def choices(self, number: int) -> tuple[str, ...]:
-        """Name the families that an attribute can have."""
-        own = self.family(number)
-        return tuple(dict.fromkeys([own, *_PLAIN])) if own in _PLAIN else (own,)
 
     @property
     def references(self) -> list[Any]:
@@ -152,97 +133,71 @@ class Draft:
         return self.references.index(plain_value(self.plan.protections[0].reference))
 
     def protections(self) -> tuple[Protection, ...]:
-        """Give the protections, with another reference if one is drafted."""
+        """Return the protections, with another reference if one is drafted."""
         if self.reference is None:
             return self.plan.protections
         if self.reference >= len(self.references):
             raise PlanError("There is no such status to compare with.")
-        old = self.plan.protections[0]
-        return (
-            Protection(
-                old.attribute,
-                value=list(old.values) or None,
-                reference=self.references[self.reference],
-                pool=old.pool,
-            ),
-        )
+        old, reference = self.plan.protections[0], self.references[self.reference]
+        value = list(old.values) or None
+        return (Protection(old.attribute, value=value, reference=reference, pool=old.pool),)
 
     def worldview(self) -> Worldview:
         """Make the drafted worldview; equations without a cause are left out."""
-        base = self.plan.worldview
-        if base is None:
-            raise PlanError("This audit has no worldview.")
         equations = {}
         for number, child in enumerate(self.children):
-            causes = self.kept(number)
-            if self.role(number) != "root" and causes:
-                equations[child] = self._changed(number, causes)
+            causes = self.causes(number)
+            kept = tuple(name for i, name in enumerate(causes) if (number, i) not in self.off)
+            if self.role(number) != "root" and kept:
+                whole = kept == causes
+                equations[child] = self.equation(number) if whole else self._with(number, kept)
         known = {*equations, *(name for each in equations.values() for name in each.parents)}
-        known |= {name for latent in base.latents for name in latent.equations}
+        known |= {name for latent in self.base.latents for name in latent.equations}
+        roles = {child: self.role(number) for number, child in enumerate(self.children)}
         resolving = [
             name
-            for name in dict.fromkeys([*base.resolving, *self.children])
-            if name in known and self._resolves(name)
+            for name in dict.fromkeys([*self.base.resolving, *self.children])
+            if name in known and roles.get(name, "resolving") == "resolving"
         ]
-        return Worldview(equations, latents=base.latents, resolving=resolving)
+        return Worldview(equations, latents=self.base.latents, resolving=resolving)
 
-    def _resolves(self, name: str) -> bool:
-        if name in self.children:
-            return self.role(self.children.index(name)) == "resolving"
-        return True
-
-    def kept(self, number: int) -> tuple[str, ...]:
-        """Name the causes whose arrows are on."""
-        causes = self.causes(number)
-        return tuple(name for i, name in enumerate(causes) if (number, i) not in self.off)
-
-    def _changed(self, number: int, causes: tuple[str, ...]) -> Equation:
-        """Give an equation with other causes or of another family, all else as it is."""
-        equation = self.equation(number)
-        if causes == self.causes(number) and number not in self.families:
-            return equation
-        old = _NAMES.get(type(equation), "")
-        if old not in _PLAIN:
+    def _with(self, number: int, causes: tuple[str, ...]) -> Equation:
+        """Return an equation with fewer causes, all else as it is."""
+        equation, child = self.equation(number), self.children[number]
+        family = next((each for each in FAMILIES.values() if type(equation) is each), None)
+        settings = {} if family is None else describe_equation(child, equation)
+        if family is None or "formula" in settings:
             raise PlanError(
-                f"The equation for {self.children[number]!r} cannot be changed here: its causes "
-                "are written in a formula or in an object. Make the attribute a root, or change "
-                "the audit file."
+                f"The equation for {child!r} cannot be changed here: its causes are written in a "
+                "formula or in an object. Make the attribute a root, or change the audit file."
             )
-        name = self.family(number)
-        # bounds and levels mean the same in all families that know them
-        kept = set(_keys(FAMILIES[name]))
-        kept &= kept if name == old else {"bounds", "levels"}
-        settings = describe_equation(self.children[number], equation)
-        shared = {k: v for k, v in settings.items() if k in kept and k != "parents"}
-        changed: Equation = FAMILIES[name](*causes, **shared)
+        settings = {k: v for k, v in settings.items() if k not in {"equation", "parents"}}
+        changed: Equation = family(*causes, **settings)
         return changed
 
     def changes(self) -> list[str]:
-        """Say in words what is drafted."""
+        """Describe in words what is drafted."""
         labels = self.plan.labels
         children = [labels.column(each) for each in self.children]
-        said = [
+        found = [
             f"the arrow {labels.column(self.causes(each)[cause])} → {children[each]} is switched "
             "off"
             for each, cause in sorted(self.off)
         ]
-        said += [f"{children[i]}: {ROLES[role]}" for i, role in sorted(self.roles.items())]
-        said += [f"{children[i]}: {name} equation" for i, name in sorted(self.families.items())]
+        found += [f"{children[i]}: {ROLES[role]}" for i, role in sorted(self.roles.items())]
         if self.reference is not None:
             one = self.protections()[0]
             value = labels.level(one.attribute, one.reference)
-            said.append(f"{labels.column(one.attribute)} is set to {value}")
-        return said
+            found.append(f"{labels.column(one.attribute)} is set to {value}")
+        return found
 
     def to_plan(self) -> Plan:
         """Plan the audit again under the drafted worldview."""
         plan, settings = self.plan, self.plan.settings
         methods = _methods(plan)
-        worldview = self.worldview()
+        worldview, protections = self.worldview(), self.protections()
         primary = settings.primary if settings.primary[0] in methods else None
-        doubt = settings.uncertainty
         is_open = bool(worldview.couplings or worldview.latents)
-        protections = self.protections()
         return make_plan(
             plan.population,
             outcome=declare(**plan.outcome.declaration),
@@ -258,8 +213,8 @@ class Draft:
             similarity=settings.similarity,
             evidence=replace(settings.evidence, primary=primary),
             uncertainty=replace(
-                doubt,
-                draws=(doubt.draws or None) if is_open else 0,
+                settings.uncertainty,
+                draws=(settings.uncertainty.draws or None) if is_open else 0,
                 tipping=False,
                 variants=None,
                 worldviews=None,
@@ -268,15 +223,35 @@ class Draft:
             id=plan.id,
         ).with_labels(plan.labels)
 
+    def to_yaml(self) -> str:
+        """Write the audit file: the one of the audit, with another worldview."""
+        origin, wanted = self.plan.origin, self.worldview()
+        if origin is None:
+            return write_plan(self.to_plan())
+        from ruamel.yaml import YAML
+
+        yaml = YAML(typ="rt")
+        yaml.preserve_quotes, yaml.width = True, 4096
+        document = yaml.load(origin.text)
+        if wanted != self.base:
+            document["worldview"] = yaml.load(write_worldview(wanted))
+        if self.reference is not None:
+            protected = document["protected"]
+            one = protected[0] if isinstance(protected, list) else protected
+            one["reference"] = self.protections()[0].reference
+        written = StringIO()
+        yaml.dump(document, written)
+        text = written.getvalue()
+        statuses = [each.attribute for each in self.plan.protections]
+        if make_worldview(read_yaml(text).data["worldview"], statuses) != wanted:
+            raise PlanError("This worldview cannot be written into the audit file of the results.")
+        return text
+
 
 def _rule(plan: Plan) -> str | None:
-    """Give the text of the rule that decides; no model is loaded, and no address asked."""
-    if plan.decision is None:
-        return None
-    described = describe_maker(plan.decision)
-    if set(described) != {"kind", "rule"}:
-        return None
-    return str(described["rule"])
+    """Return the text of the rule that decides; no model is loaded, and no address asked."""
+    described = {} if plan.decision is None else describe_maker(plan.decision)
+    return str(described["rule"]) if set(described) == {"kind", "rule"} else None
 
 
 def _methods(plan: Plan) -> list[Any]:
@@ -290,9 +265,50 @@ def _whole(text: str) -> int:
     return int(text)
 
 
-class Trial(Job):
-    """The run of one draft in the background; its result is a lens on the audit."""
+class _CancelledError(Exception):
+    """The run was cancelled."""
+
+
+class Trial:
+    """The run of one draft in a thread of its own; its result is a lens on the audit."""
 
     def __init__(self, draft: Draft) -> None:
         self.draft = draft
-        super().__init__(lambda report: Lens(draft.to_plan().run(progress=report)))
+        self.result: Lens | None = None
+        self.failure = ""
+        self.done, self.total = 0, 0
+        self._cancelled = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended yet."""
+        return self._thread.is_alive()
+
+    def cancel(self) -> None:
+        """Stop it at the next report."""
+        self._cancelled.set()
+
+    def wait(self, seconds: float) -> None:
+        """Wait for its end."""
+        self._thread.join(seconds)
+
+    def _report(self, done: int, total: int) -> None:
+        if self._cancelled.is_set():
+            raise _CancelledError
+        self.done, self.total = done, total
+
+    def _run(self) -> None:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", MutandisWarning)
+                found = Lens(self.draft.to_plan().run(progress=self._report))
+            self._report(self.total, self.total)
+            self.result = found
+        except _CancelledError:
+            self.failure = "The run was cancelled."
+        except MutandisError as error:
+            self.failure = str(error)
+        except Exception as error:  # noqa: BLE001 - a message may hold values of the table
+            self.failure = f"The run failed ({type(error).__name__})."

@@ -1,0 +1,423 @@
+"""One audit under a method, a group size and two levels; one person in it; two audits compared."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from math import sqrt
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from mutandis.auditing.tipping import STEPS, find_with_part
+from mutandis.data.columns import Categories, plain_value
+from mutandis.engine.methods import CST_MATCHED, METHODS
+from mutandis.errors import PlanError
+from mutandis.report.case_file import case_document
+from mutandis.report.context import ReportContext
+from mutandis.report.formatting import count
+from mutandis.report.sentences import summarise
+from mutandis.rooms.explorer.people import ANSWERS, VERDICTS, PeopleTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+    from mutandis.auditing.audit import Audit
+    from mutandis.outcomes.words import Words
+    from mutandis.report.case_model import CaseDocument, GroupList
+    from mutandis.verdicts.findings import Findings
+
+__all__ = ["CHANGES", "MOST_EFFECT", "Lens", "Person", "TwoAudits", "View", "draw_dots"]
+
+_T = TypeVar("_T")
+_KEPT = 8  # views; each holds one row of findings per complainant and method
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A method and a k that were run, and the levels of verdicts."""
+
+    method: str
+    k: int
+    alpha: float
+    tau: float
+
+    def pairs(self, base: View) -> list[tuple[str, str]]:
+        """Return the pairs of a query that differ from the audit's own."""
+        own = {name: getattr(self, name) for name in self.__slots__}
+        return [(name, str(each)) for name, each in own.items() if each != getattr(base, name)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Context(ReportContext):
+    """The context of a report whose findings have verdicts and p-values, and no bounds."""
+
+    lens: Lens
+    view: View
+
+    def findings(self, method: str, k: int) -> Findings:
+        return self.lens.findings(replace(self.view, method=method, k=k))
+
+
+class Lens:
+    """An audit, and the views on it that were asked for last."""
+
+    def __init__(self, audit: Audit) -> None:
+        self.audit = audit
+        settings = audit.plan.settings
+        method, k = settings.primary
+        self.base = View(method=method, k=k, alpha=settings.alpha, tau=settings.tau)
+        self._kept: OrderedDict[Hashable, Any] = OrderedDict()
+
+    def read_view(self, query: Mapping[str, str]) -> View:
+        """Read a view from a query; what is missing or empty is the audit's own."""
+        return View(
+            method=query.get("method") or self.base.method,
+            k=_number(query, "k", self.base.k, int),
+            alpha=_number(query, "alpha", self.base.alpha, float),
+            tau=_number(query, "tau", self.base.tau, float),
+        )
+
+    def audit_at(self, view: View) -> Audit:
+        """Return the audit with the levels and the headline of a view."""
+        if view == self.base:
+            return self.audit
+        return self.once(
+            ("audit", view),
+            lambda: self.audit.with_levels(
+                alpha=view.alpha, tau=view.tau, method=view.method, k=view.k
+            ),
+        )
+
+    def findings(self, view: View) -> Findings:
+        """Return verdicts, shares and p-values; bounds, which take long, are for one person."""
+        # tests do not depend on the headline
+        audit = self.audit_at(replace(view, method=self.base.method, k=self.base.k))
+        tested = replace(view, alpha=self.base.alpha)
+
+        def find() -> Findings:
+            # on several grounds, tests are joined at a level
+            if view != tested and len(self.audit.parts) == 1:
+                return self.findings(tested).at_level(view.alpha)
+            return audit.test_everyone(view.method, view.k)
+
+        return self.once(("findings", view), find)
+
+    def counts(self, view: View) -> list[dict[str, Any]]:
+        """Count for every method at the k and the levels of a view."""
+        rows = []
+        for method in self.audit.plan.methods:
+            row = self.findings(replace(view, method=method.name)).counts()
+            rows.append({**row, "title": method.title, "chosen": method.name == view.method})
+        return rows
+
+    def summary(self, view: View) -> list[str]:
+        """Summarise what was found, as the report does."""
+        return self.once(
+            ("summary", view),
+            lambda: summarise(_Context(audit=self.audit_at(view), lens=self, view=view)),
+        )
+
+    def people(self, view: View) -> PeopleTable:
+        """Return the table of all complainants."""
+        grades = None
+        # the audit has those of its headline, if it was asked to find them
+        if view == self.base and self.audit.plan.settings.uncertainty.tipping:
+            grades = self.audit.measure_tipping().grade
+        rows = self.audit.study.people
+        ids = self.once("ids", lambda: self.audit.plan.population.ids[rows].astype(np.str_))
+        return self.once(
+            ("people", view),
+            lambda: PeopleTable(
+                self.audit, self.findings(view), self._own_answers(view), grades, ids=ids
+            ),
+        )
+
+    def _own_answers(self, view: View) -> Categories | None:
+        """Return who has a case of their own: "yes", "no" or "not known"; None unless matched."""
+        if CST_MATCHED not in self.audit.plan.methods:
+            return None
+        own = self.findings(replace(view, method=CST_MATCHED.name)).own_case
+        if own is None:
+            return None
+        codes = {answer: code for code, answer in enumerate(ANSWERS)}
+        answers = np.array([codes[each] for each in own.tolist()], dtype=np.int32)
+        return Categories(answers, tuple(ANSWERS.values()))
+
+    def once(self, key: Hashable, make: Callable[[], _T]) -> _T:
+        """Make something once, and keep it for a while."""
+        if key not in self._kept:
+            self._kept[key] = make()
+            while len(self._kept) > _KEPT * len(METHODS):
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(key)
+        return self._kept[key]  # type: ignore[no-any-return]
+
+
+def _number(query: Mapping[str, str], name: str, default: Any, kind: type[_T]) -> _T:
+    text = query.get(name, "").strip()
+    if not text:
+        return default  # type: ignore[no-any-return]
+    try:
+        return kind(text)  # type: ignore[call-arg]
+    except ValueError:
+        raise PlanError(f"{name} is not a number. Write it like {default}.") from None
+
+
+# --- one complainant ------------------------------------------------------------------------------
+
+MOST_EFFECT = 1.5
+"""The largest λ: half as much again as the worldview claims."""
+
+_PER_LINE = 25
+_MOST_DOTS = 300
+_SPACE = 20  # from one dot to the next
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dot:
+    """The place of one person's dot, its size, and its title."""
+
+    x: int
+    y: int
+    radius: float
+    refused: bool
+    farthest: bool
+    title: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dots:
+    """A group as rows of dots, nearest first."""
+
+    dots: tuple[Dot, ...]
+    width: int
+    height: int
+    farthest: float | None
+    left_out: int
+
+
+def draw_dots(group: GroupList, words: Words, own: Any) -> Dots:
+    """Place a dot per person, nearest first; its area is the part of a place that they hold.
+
+    Refusals are filled; of other outcomes, those that are as the complainant's `own` or beyond.
+    """
+    people = [each for each in group.members if each.role == "person"]
+    shown = people[:_MOST_DOTS]
+    dots = tuple(
+        Dot(
+            x=_SPACE * (number % _PER_LINE) + _SPACE // 2,
+            y=_SPACE * (number // _PER_LINE) + _SPACE // 2,
+            radius=round(7.5 * max(0.4, sqrt(min(1.0, each.place))), 1),
+            refused=words.is_filled(each.outcome, own),
+            # not in the picture where only the nearest are drawn
+            farthest=number == len(people) - 1,
+            title=f"{each.person}: {each.outcome}, distance {each.distance:.4f}",
+        )
+        for number, each in enumerate(shown)
+    )
+    return Dots(
+        dots=dots,
+        width=_SPACE * min(_PER_LINE, max(1, len(shown))),
+        height=_SPACE * max(1, -(-len(shown) // _PER_LINE)),
+        farthest=max((each.distance for each in people), default=None),
+        left_out=(group.people or len(people)) - len(shown),
+    )
+
+
+def read_part(text: str) -> Fraction:
+    """Read λ, to the nearest twentieth; empty is the whole effect."""
+    if not text.strip():
+        return Fraction(1)
+    try:
+        part = Fraction(round(float(text) * STEPS), STEPS)
+    except (ValueError, OverflowError):
+        part = Fraction(-1)
+    if not 0 <= part <= MOST_EFFECT:
+        raise PlanError(f"λ is not a number from 0 to {MOST_EFFECT}. Write it like 0.5.")
+    return part
+
+
+class Person:
+    """A complainant, by their place among the complainants."""
+
+    def __init__(self, lens: Lens, view: View, place: int) -> None:
+        self._lens, self._view, self.place = lens, view, place
+        self.audit: Audit = lens.audit_at(view)
+        row = int(self.audit.study.people[place])
+        self.id: Any = plain_value(self.audit.plan.population.ids[row])
+
+    def document(self, *, redact: bool = False) -> CaseDocument:
+        """Return the case file."""
+        return self._lens.once(
+            ("document", self._view, self.place, redact),
+            lambda: case_document(self.audit, self.id, redact=redact),
+        )
+
+    def try_part(self, part: Fraction) -> tuple[list[tuple[str, dict[str, Any]]], str]:
+        """Compare again with a part of the effect, on each ground; or return why not."""
+        method = METHODS[self._view.method]
+        try:
+            found = [
+                (ground, find_with_part(each, self.place, method, self._view.k, part))
+                for ground, each in self.audit.by_ground.items()
+            ]
+        except PlanError as error:
+            return [], str(error)
+        return [(ground, _row(each)) for ground, each in found], ""
+
+
+def _row(found: Findings) -> dict[str, Any]:
+    return found.kind.plain({name: plain_value(each[0]) for name, each in found.columns().items()})
+
+
+# --- two audits -----------------------------------------------------------------------------------
+
+CHANGES = {
+    "changed": "another verdict",
+    "gained": "a pattern in the second only",
+    "lost": "a pattern in the first only",
+}
+"""Whom to list."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """One thing that differs between the audits: its kind, its name, and both values."""
+
+    kind: str  # "data", "b()", "worldview" or "settings"
+    name: str
+    first: str
+    second: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedPerson:
+    """Someone whose verdict differs, and their place in the first audit."""
+
+    id: Any
+    place: int
+    verdicts: tuple[str, str]
+    delta_p: tuple[float, float]
+
+
+class TwoAudits:
+    """The people whom two audits have in common, under one method and k."""
+
+    def __init__(self, first: Lens, second: Lens, view: View) -> None:
+        if view.method not in second.audit.methods or view.k not in second.audit.ks:
+            raise PlanError(
+                f"The second audit did not run {view.method} at k = {view.k}. It ran "
+                f"{', '.join(second.audit.methods)} at k = {', '.join(map(str, second.audit.ks))}."
+            )
+        # each with its own levels
+        theirs = replace(second.base, method=view.method, k=view.k)
+        self._audits, self._views = (first.audit, second.audit), (view, theirs)
+        self._found = (first.findings(view), second.findings(theirs))
+        one, two = (found.ids.astype(np.str_) for found in self._found)
+        _, here, there = np.intersect1d(one, two, assume_unique=True, return_indices=True)
+        order = np.argsort(here)
+        self._places = (here[order], there[order])
+
+    @property
+    def common(self) -> int:
+        """How many complainants both audits have."""
+        return len(self._places[0])
+
+    @property
+    def alone(self) -> tuple[int, int]:
+        """How many complainants each audit has that the other does not."""
+        first, second = (len(found) - self.common for found in self._found)
+        return first, second
+
+    @property
+    def words(self) -> Words:
+        """How differences are written."""
+        return self._audits[0].plan.words
+
+    def _both(self, read: Callable[[Findings], NDArray[Any]]) -> list[NDArray[Any]]:
+        """Read a column of both findings, at the people whom both have."""
+        pairs = zip(self._found, self._places, strict=True)
+        return [read(found)[places] for found, places in pairs]
+
+    @cached_property
+    def _verdicts(self) -> list[NDArray[Any]]:
+        return self._both(lambda found: found.verdicts())
+
+    @cached_property
+    def masks(self) -> dict[str, NDArray[np.bool_]]:
+        """Mark the changes among the common people."""
+        before, after = self._both(lambda found: found.has_pattern.astype(np.bool_))
+        first, second = self._verdicts
+        return {"changed": first != second, "gained": after & ~before, "lost": before & ~after}
+
+    def matrix(self) -> list[tuple[str, list[int]]]:
+        """Count people by both verdicts: a row per verdict of the first."""
+        first, second = self._verdicts
+        return [
+            (one, [int(((first == one) & (second == two)).sum()) for two in VERDICTS])
+            for one in VERDICTS
+        ]
+
+    def people(self, change: str, number: int) -> list[ChangedPerson]:
+        """List some of the people with a change, those with the largest change of Δp first."""
+        one, two = self._both(lambda found: found.compared)
+        apart = np.nan_to_num(np.abs(two - one), nan=2.0)
+        chosen = np.flatnonzero(self.masks[change])
+        chosen = chosen[np.argsort(-apart[chosen], kind="stable")][:number]
+        ids = self._both(lambda found: found.ids)[0]
+        deltas = self._both(lambda found: found.comparison.delta_p)
+        return [
+            ChangedPerson(
+                id=plain_value(ids[each]),
+                place=int(self._places[0][each]),
+                verdicts=(self._verdicts[0][each], self._verdicts[1][each]),
+                delta_p=(float(deltas[0][each]), float(deltas[1][each])),
+            )
+            for each in chosen.tolist()
+        ]
+
+    def reasons(self) -> list[Reason]:
+        """List what differs between the audits: data, worldview, b(), settings."""
+        first, second = (audit.provenance.data for audit in self._audits)
+        found = []
+        if first["sha256"] != second["sha256"]:
+            rows = [
+                f"{count(data['rows'])} rows, SHA-256 {data['sha256'][:12]}…"
+                for data in (first, second)
+            ]
+            found.append(
+                Reason(kind="data", name="the columns used", first=rows[0], second=rows[1])
+            )
+        one, two = (
+            {
+                "worldview.supplied": str(data["sha256_counterfactuals"])[:12],
+                **dict(_flat(audit.provenance.settings)),
+                "alpha": view.alpha,
+                "tau": view.tau,
+            }
+            for data, audit, view in zip((first, second), self._audits, self._views, strict=True)
+        )
+        kinds = {"worldview": "worldview", "decision": "b()"}
+        return found + [
+            Reason(
+                kind=kinds.get(name.partition(".")[0], "settings"),
+                name=name,
+                first=str(one.get(name, "–")),
+                second=str(two.get(name, "–")),
+            )
+            for name in dict.fromkeys([*one, *two])
+            if one.get(name) != two.get(name)
+        ]
+
+
+def _flat(settings: Mapping[str, Any], start: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in settings.items():
+        if isinstance(value, dict) and value:
+            yield from _flat(value, f"{start}{name}.")
+        else:
+            yield f"{start}{name}", value

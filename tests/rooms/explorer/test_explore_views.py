@@ -1,0 +1,496 @@
+"""The overview, one person and two audits: pages against the audit and its documents."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from html import unescape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mutandis as mm
+from mutandis.auditing.tipping import find_tipping, find_with_part
+from mutandis.engine.methods import METHODS
+from mutandis.errors import PlanError
+from mutandis.report.case_file import case_document
+from mutandis.report.context import ReportContext
+from mutandis.report.formatting import count, distance, signed
+from mutandis.report.sentences import summarise
+from mutandis.rooms.compliance import write_text
+from mutandis.rooms.explorer.pages import Explorer, Request
+from mutandis.rooms.explorer.people import VERDICTS, Selection
+from mutandis.rooms.explorer.views import Lens, Person, TwoAudits, draw_dots
+from tests.tables import LOAN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mutandis.auditing.audit import Audit
+
+
+def test_the_headline_is_that_of_the_report(visit: Callable[[Audit], Any], loan: Audit) -> None:
+    text = unescape(visit(loan).get("/").text)
+    for paragraph in summarise(ReportContext(audit=loan)):
+        assert paragraph in text
+    for sentence in loan.cautions():
+        assert sentence in text
+    assert 'src="/worldview.svg"' in text
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [{"alpha": 0.01}, {"tau": 0.2}, {"alpha": 0.1, "tau": 0.05, "k": 10, "method": "st"}],
+)
+def test_counts_at_other_levels_are_those_of_another_audit(
+    loan: Audit, levels: dict[str, Any]
+) -> None:
+    """Against an audit that is run anew with these levels."""
+    plan = mm.plan(
+        mm.datasets.loan(n=600, seed=1),
+        outcome="LoanApproval",
+        negative=-1,
+        protected=mm.Protection("Gender", value=1, reference=0),
+        attributes={"AnnualSalary": "continuous", "AccountBalance": "continuous"},
+        worldview=loan.plan.worldview,
+        decision="AnnualSalary + 5 * AccountBalance > 225000",
+        ks=(10, 20),
+        alpha=levels.get("alpha", 0.05),
+        tau=levels.get("tau", 0.0),
+        uncertainty=mm.Uncertainty(refits=3),
+    )
+    lens = Lens(loan)
+    view = lens.read_view({name: str(value) for name, value in levels.items()})
+    expected = plan.run()
+    for row in lens.counts(view):
+        again = expected.count(row["method"], view.k)
+        assert {name: row[name] for name in again} == again
+
+
+def test_counts_are_shown_with_their_change(visit: Callable[[Audit], Any], loan: Audit) -> None:
+    text = visit(loan).get("/?tau=0.3").text
+    before, after = (
+        each.count("cst_matched", loan.plan.settings.primary[1])["cases"]
+        for each in (loan, loan.with_levels(tau=0.3))
+    )
+    assert after < before
+    assert f"{count(after)} ({after - before:+d})" in text
+
+
+def test_several_protections_have_an_overview(visit: Callable[[Audit], Any]) -> None:
+    table = {
+        "sex": ["f", "m", "f", "m"] * 30,
+        "race": ["b", "b", "w", "w"] * 30,
+        "score": [float(each * 7 % 31) for each in range(120)],
+        "granted": ["no" if each * 5 % 13 < 6 else "yes" for each in range(120)],
+    }
+    audit = mm.audit(
+        table,
+        outcome="granted",
+        negative="no",
+        protected=[
+            mm.Protection("sex", value="f", reference="m"),
+            mm.Protection("race", value="b", reference="w"),
+        ],
+        combine="multiple",
+        attributes={"score": "continuous"},
+        worldview=mm.Worldview({"score": mm.Linear("sex", "race")}),
+        ks=(5,),
+        uncertainty=mm.Uncertainty(refits=0),
+    )
+    client = visit(audit)
+    changed = audit.with_levels(tau=0.2)
+    again = mm.audit(
+        table,
+        outcome="granted",
+        negative="no",
+        protected=list(audit.plan.protections),
+        combine="multiple",
+        attributes={"score": "continuous"},
+        worldview=audit.plan.worldview,
+        ks=(5,),
+        tau=0.2,
+        uncertainty=mm.Uncertainty(refits=0),
+    )
+    assert changed.count_records() == again.count_records()
+    for page in ("/?tau=0.2", "/people", "/person/0", "/person/0?effect=0.5"):
+        assert client.get(page).status_code == 200
+    assert "On the ground of sex" in client.get("/person/0?effect=0.5").text
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        {},
+        {"interval": "wald"},
+        {"measure": "risk-ratio"},
+        {"direction": "positive"},
+        {"adjust": "none"},
+    ],
+    ids=lambda each: "-".join(each.values()) or "default",
+)
+def test_another_alpha_gives_the_verdicts_of_an_audit_at_that_level(
+    evidence: dict[str, Any],
+) -> None:
+    audit = mm.audit(
+        mm.datasets.loan(n=600, seed=1),
+        outcome="LoanApproval",
+        negative=-1,
+        protected=mm.Protection("Gender", value=1, reference=0),
+        attributes={"AnnualSalary": "continuous"},
+        worldview=mm.Worldview({"AnnualSalary": mm.Linear("Gender")}),
+        ks=(10, 20),
+        tau=1.1 if "measure" in evidence else 0.0,
+        evidence=mm.Evidence(**evidence),
+        uncertainty=mm.Uncertainty(refits=2, tipping=False),
+    )
+    lens, significant = Lens(audit), set()
+    for alpha in (0.01, 0.05, 0.2):
+        other = audit.with_levels(alpha=alpha)
+        for method in audit.methods:
+            found = lens.findings(replace(lens.base, alpha=alpha, method=method))
+            expected = other.compute_findings(method, lens.base.k, depth="significance")
+            assert found.counts() == expected.counts()
+            columns, others = found.columns(), expected.columns()
+            assert list(columns) == list(others)
+            for name in columns.keys() - {"ci_low", "ci_high"}:
+                if not name.endswith(("_low", "_high")):
+                    np.testing.assert_array_equal(columns[name], others[name])
+            significant.add(found.counts()["significant"])
+    assert len(significant) > 3
+    with pytest.raises(PlanError, match="alpha"):
+        lens.findings(replace(lens.base, alpha=2.0))
+
+
+@pytest.fixture(scope="module", params=[("risk-ratio", 1.25), ("selection-ratio", 0.8)])
+def ratio(request: pytest.FixtureRequest) -> Audit:
+    measure, tau = request.param
+    return mm.audit(
+        mm.datasets.loan(n=400, seed=1),
+        **LOAN,
+        ks=(10,),
+        tau=tau,
+        evidence=mm.Evidence(measure=measure),
+        uncertainty=mm.Uncertainty(refits=2),
+    )
+
+
+def test_every_page_follows_the_measure(visit: Callable[[Audit], Any], ratio: Audit) -> None:
+    client, measure = visit(ratio), ratio.plan.settings.measure
+    overview = unescape(client.get("/").text)
+    assert f"Threshold τ of the {measure.symbol}" in overview
+    assert measure.condition(ratio.plan.settings.tau, worse=True) in overview
+    # another threshold counts as another audit does
+    other = 2.0 if measure.worse_above else 0.5
+    at_other = client.get(f"/?tau={other}")
+    assert at_other.status_code == 200
+    expected = ratio.with_levels(tau=other).counts().set_index("method")["cases"]
+    assert f">{expected['cst_matched']}" in at_other.text
+    assert client.get("/?tau=0").status_code == 400  # no threshold of a ratio
+    people = client.get(f"/people?sort=-{measure.column}")
+    assert people.status_code == 200
+    assert measure.symbol.capitalize() in people.text
+    if measure.worse_above:
+        assert np.isinf(ratio.findings("st")["risk_ratio"]).any()
+        assert "∞" in client.get("/people?sort=-risk_ratio&method=st").text
+    person = client.get("/person/0")
+    assert person.status_code == 200
+    assert f"{measure.symbol} " in unescape(person.text)
+
+
+LEVELS = ["approved", "on conditions", "later", "turned down"]
+
+
+def _audit(outcome: Any, **changes: Any) -> Audit:
+    rng = np.random.default_rng(1)
+    woman = (np.arange(240) % 3 == 0).astype(int)
+    income = rng.integers(0, 8, 240).astype(float)
+    worth = 0.3 * income - 0.5 * woman + rng.normal(0, 1, 240)
+    answer = np.select([worth > 1.5, worth > 0.7, worth > 0], LEVELS[:3], LEVELS[3])
+    options: dict[str, Any] = {
+        "protected": mm.Protection("woman", value=1, reference=0),
+        "attributes": {"income": "continuous"},
+        "worldview": mm.Worldview({"income": mm.Linear("woman")}),
+        "ks": (12,),
+        "uncertainty": mm.Uncertainty(refits=2),
+    }
+    return mm.audit(
+        {"woman": woman, "income": income, "answer": answer, "rate": np.round(6 - worth, 1)},
+        outcome=outcome,
+        **(options | changes),
+    )
+
+
+@pytest.fixture(scope="module", params=["order", "score"])
+def scaled(request: pytest.FixtureRequest) -> Audit:
+    if request.param == "order":
+        return _audit(mm.Ordered("answer", best_to_worst=LEVELS))
+    return _audit(mm.Score("rate", worse="higher"))
+
+
+@pytest.mark.few("score")
+def test_every_page_speaks_of_the_outcome(visit: Callable[[Audit], Any], scaled: Audit) -> None:
+    client, levels = visit(scaled), bool(scaled.plan.outcome.kind.listing)
+    pages = ["/", "/?tau=0.1", "/people", "/people?sort=-outcome"]
+    pages += ["/person/0", "/person/0?effect=0.5", "/workbench"]
+    for address in pages:
+        answer = client.get(address)
+        assert answer.status_code == 200, address
+        # the style of a dot is no word
+        text = unescape(answer.text).replace('granted"', "")
+        for word in ("granted", "Δp", "nan%"):
+            assert word not in text, (address, word)
+        if levels:
+            assert "mean answer" not in text, address
+    people, person = (unescape(client.get(each).text) for each in ("/people", "/person/0"))
+    assert ("Worse off in pairs, control" in people) == levels
+    assert ("as bad as hers, or worse" in person) == levels
+    assert ("Mean rate, control" in people) != levels
+
+
+def test_people_are_in_the_order_of_their_levels() -> None:
+    found = _audit(mm.Ordered("answer", best_to_worst=LEVELS))
+    lens = Lens(found)
+    table = lens.people(lens.base)
+    order = table.select(Selection(sort="-outcome"))
+    places = [LEVELS.index(table.columns["outcome"].at(place)) for place in order.tolist()]
+    assert len(set(places)) >= 3
+    assert places == sorted(places, reverse=True)
+
+
+def test_dots_are_filled_from_her_own_level_on() -> None:
+    found = _audit(mm.Ordered("answer", best_to_worst=LEVELS))
+    document = case_document(found, int(found.findings()["id"].iloc[0]))
+    own = document.complainant.outcome
+    group = document.parts[0].groups[0]
+    dots = draw_dots(group, document.words, own).dots
+    people = [each for each in group.members if each.role == "person"]
+    for dot, each in zip(dots, people, strict=True):
+        assert dot.refused == (LEVELS.index(each.outcome) >= LEVELS.index(own))
+
+
+def test_tables_of_people_can_be_exported(scaled: Audit, tmp_path: Any) -> None:
+    pytest.importorskip("openpyxl")
+    for name in ("people.csv", "people.xlsx"):
+        scaled.export(tmp_path / name)
+    header = (tmp_path / "people.csv").read_text(encoding="utf-8").splitlines()[0]
+    assert ("worse_control" if scaled.plan.outcome.kind.listing else "mean_control") in header
+    for kind in ("prima-facie", "model-card"):
+        text = str(write_text(scaled, kind))
+        assert "refused" not in text.replace("refused to", "")
+
+
+SHOWN = ("p_control", "p_test", "delta_p", "ci_low", "ci_high", "p_value", "q_value", "verdict")
+
+
+@pytest.mark.parametrize("method", ["cst_matched", "cst_without"])
+def test_with_the_whole_effect_her_findings_are_those_of_the_audit(
+    loan: Audit, method: str
+) -> None:
+    expected = loan.findings(method, k=20)
+    for place in (0, 7, 50):
+        row = find_with_part(loan, place, METHODS[method], 20, Fraction(1)).columns()
+        for name in SHOWN:
+            np.testing.assert_equal(row[name][0], expected[name].iloc[place], err_msg=name)
+
+
+def test_the_verdict_falls_at_the_tipping_point(loan: Audit) -> None:
+    """What the slider shows on both sides of λ* is what makes it the tipping point."""
+    method = METHODS["cst_matched"]
+    tipping = find_tipping(loan, method, 20)
+    found = loan.evaluate("cst_matched", 20)
+    bound = found.p_value_bound()
+    places = np.flatnonzero((tipping.point > 0.05) & (tipping.point < 1))[:3]
+    assert len(places) == 3
+    for place in places.tolist():
+        point = Fraction(round(tipping.point[place] * 20), 20)
+        for part, stands in ((point, True), (point - Fraction(1, 20), False)):
+            there = find_with_part(loan, place, method, 20, part).comparison
+            kept = there.evidence[0] & (there.interval.p_value[0] <= bound[place])
+            assert kept == stands
+
+
+def test_the_page_shows_her_case(visit: Callable[[Audit], Any], loan: Audit) -> None:
+    client = visit(loan)
+    place = int(np.flatnonzero(loan.evaluate().has_pattern)[0])
+    case = loan.case(int(loan.evaluate().ids[place]))
+    text = unescape(client.get(f"/person/{place}").text)
+    method, k = loan.plan.settings.primary
+    assert case.explain_pattern() in text
+    assert case.explain_own_case() in text
+    result = case.result(method, k=k)
+    assert f"Δp = {signed(result['delta_p'])}" in text
+    assert f"[{signed(result['ci_low'])}, {signed(result['ci_high'])}]" in text
+    members = case.groups(method, k=k)
+    for group in (members.control, members.test):
+        assert distance(float(group.distance.max())) in text
+    assert text.count('<circle class="dot') == len(members.control) + len(members.test)
+    other = client.get(f"/person/{place}?k=10&effect=0.5").text
+    there = find_with_part(loan, place, METHODS[method], 10, Fraction(1, 2))
+    assert f"Δp = {signed(there.comparison.delta_p[0])}" in other
+    assert "with 50.0% of the effect at k = 10" in other
+
+
+def test_methods_without_a_part_of_the_effect_say_so(
+    visit: Callable[[Audit], Any], loan: Audit
+) -> None:
+    answer = visit(loan).get("/person/0?method=st&effect=0.5")
+    assert answer.status_code == 200
+    assert "has no tipping point" in answer.text
+
+
+def test_dots_are_people_nearest_first(loan: Audit) -> None:
+    lens = Lens(loan)
+    document = Person(lens, lens.base, 0).document()
+    group = document.parts[0].control
+    assert group is not None
+    dots = draw_dots(group, document.words, document.complainant.outcome)
+    people = [each for each in group.members if each.role == "person"]
+    assert len(dots.dots) == len(people)
+    assert sum(dot.refused for dot in dots.dots) == group.refused
+    assert dots.farthest == people[-1].distance
+    assert [dot.farthest for dot in dots.dots].index(True) == len(people) - 1
+    assert len({(dot.x, dot.y) for dot in dots.dots}) == len(people)
+
+
+@pytest.mark.parametrize("kind", ["html", "json"])
+def test_the_case_file_is_that_of_the_audit(
+    visit: Callable[[Audit], Any], loan: Audit, kind: str
+) -> None:
+    client = visit(loan)
+    id_ = int(loan.evaluate().ids[4])
+    for redact in (False, True):
+        document = loan.case_file(id_, redact=redact)
+        expected = document.to_html() if kind == "html" else document.to_json()
+        query = {"format": kind, **({"redact": "yes"} if redact else {})}
+        answer = client.get("/person/4/case-file", params=query)
+        assert answer.text == expected
+        assert "attachment" in answer.headers["content-disposition"]
+        assert str(id_) not in answer.headers["content-disposition"]
+
+
+def test_another_format_is_refused(visit: Callable[[Audit], Any], loan: Audit) -> None:
+    answer = visit(loan).get("/person/4/case-file?format=exe")
+    assert answer.status_code == 400
+    assert "html, json" in answer.text
+
+
+def _loan(rows: Any = None, **changes: Any) -> Audit:
+    table = mm.datasets.loan(n=600, seed=1)
+    given: dict[str, Any] = {
+        **LOAN,
+        "worldview": mm.Worldview({"AnnualSalary": mm.Linear("Gender")}),
+        "decision": "AnnualSalary + 5 * AccountBalance > 225000",
+        "ks": (20,),
+        "evidence": mm.Evidence(primary=("cst_without", 20)),
+        "uncertainty": mm.Uncertainty(refits=0),
+        **changes,
+    }
+    table = table.assign(who=range(len(table)))
+    return mm.audit(table if rows is None else rows(table), id="who", **given)
+
+
+@pytest.fixture(scope="module")
+def first() -> Audit:
+    return _loan()
+
+
+def _compared(one: Audit, two: Audit) -> TwoAudits:
+    lens = Lens(one)
+    return TwoAudits(lens, Lens(two), lens.base)
+
+
+def _joined(one: Audit, two: Audit) -> Any:
+    columns = ["id", "verdict", "delta_p", "p_control", "p_test"]
+    return one.findings()[columns].merge(two.findings()[columns], on="id")
+
+
+def test_an_audit_beside_itself_has_no_differences(first: Audit) -> None:
+    two = _compared(first, first)
+    assert two.reasons() == []
+    assert not two.masks["changed"].any()
+    assert two.people("changed", 10) == []
+
+
+def test_another_worldview_changes_counterfactuals_and_those_compared_with(first: Audit) -> None:
+    worldview = LOAN["worldview"]
+    other = _loan(worldview=worldview)
+    two = _compared(first, other)
+    assert {each.kind for each in two.reasons()} == {"worldview"}
+    both = _joined(first, other)
+    differs = both[both["verdict_x"] != both["verdict_y"]]
+    assert len(differs) > 0
+    people = two.people("changed", 1000)
+    assert {each.id for each in people} == set(differs["id"])
+    expected = pd.crosstab(both["verdict_x"], both["verdict_y"])
+    for verdict, numbers in two.matrix():
+        for other_verdict, number in zip(VERDICTS, numbers, strict=True):
+            known = verdict in expected.index and other_verdict in expected.columns
+            assert number == (expected.loc[verdict, other_verdict] if known else 0)
+    row = both.set_index("id").loc[people[0].id]
+    assert people[0].verdicts == (row["verdict_x"], row["verdict_y"])
+    assert people[0].delta_p == (row["delta_p_x"], row["delta_p_y"])
+    gained = {each.id for each in two.people("gained", 1000)}
+    strong = "significant-adjusted"
+    assert gained == set(both["id"][(both["verdict_y"] == strong) & (both["verdict_x"] != strong)])
+
+
+def test_levels_are_a_reason(first: Audit) -> None:
+    two = _compared(first, _loan(tau=0.3))
+    assert [(each.kind, each.name, each.first, each.second) for each in two.reasons()] == [
+        ("settings", "tau", "0.0", "0.3")
+    ]
+
+
+def test_levels_of_a_view_are_a_reason(first: Audit) -> None:
+    lens = Lens(first)
+    two = TwoAudits(lens, Lens(first.with_levels(alpha=0.01)), lens.read_view({"tau": "0.2"}))
+    assert [(each.name, each.first, each.second) for each in two.reasons()] == [
+        ("alpha", "0.05", "0.01"),
+        ("tau", "0.2", "0.0"),
+    ]
+
+
+def test_another_model_is_a_reason(first: Audit) -> None:
+    two = _compared(first, _loan(decision="AnnualSalary > 60000"))
+    assert {each.kind for each in two.reasons()} == {"b()"}
+
+
+def test_other_data_are_a_reason_and_people_are_found_by_their_ids(first: Audit) -> None:
+    def fewer(table: Any) -> Any:
+        changed = table.iloc[::-1].iloc[:-50].copy()
+        changed.loc[changed["Gender"] == 1, "AnnualSalary"] += 1.0
+        return changed
+
+    other = _loan(rows=fewer)
+    two = _compared(first, other)
+    assert "data" in {each.kind for each in two.reasons()}
+    both = _joined(first, other)
+    assert two.common == len(both)
+    assert two.alone == (len(first.findings()) - len(both), 0)
+    assert {each.id for each in two.people("changed", 1000)} == set(
+        both["id"][both["verdict_x"] != both["verdict_y"]]
+    )
+
+
+def test_what_the_other_did_not_run_is_said(first: Audit) -> None:
+    with pytest.raises(PlanError, match="second audit did not run cst_without at k = 20"):
+        _compared(first, _loan(ks=(10,), evidence=mm.Evidence()))
+
+
+def test_the_page_is_there_with_a_second_audit_only(first: Audit) -> None:
+    from mutandis.rooms.explorer.pages import MissingPageError
+
+    alone = Explorer(first, name="one")
+    with pytest.raises(MissingPageError):
+        alone.compare(Request())
+    assert b"Two audits" not in alone.overview(Request()).content
+    pair = Explorer(first, name="one", other=_loan(tau=0.3), other_name="<b>two")
+    text = pair.compare(Request(query=[("change", "lost")])).content.decode()
+    assert "&lt;b&gt;two" in text
+    assert "<b>" not in text
+    assert "Two audits" in text
+    with pytest.raises(PlanError, match="changed, gained, lost"):
+        pair.compare(Request(query=[("change", "x")]))
