@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.outcomes.words import Words
-    from mutandis.report.case_file import CaseDocument, GroupList
+    from mutandis.report.case_model import CaseDocument, GroupList
     from mutandis.verdicts.findings import Findings
 
 __all__ = ["CHANGES", "MOST_EFFECT", "Lens", "Person", "TwoAudits", "View", "draw_dots"]
