@@ -18,8 +18,7 @@ import yaml
 
 import mutandis as mm
 from mutandis.config.schema import Evidence, Settings, Similarity, Uncertainty
-from mutandis.data.expression import FUNCTIONS
-from mutandis.data.formula import Formula
+from mutandis.data.formula import FUNCTIONS, Formula
 from mutandis.decision.maker import decide
 from mutandis.decision.threshold import with_threshold
 from mutandis.errors import MutandisError

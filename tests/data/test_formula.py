@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mutandis.data.expression import ValueKind
 from mutandis.data.formula import Formula
 from mutandis.errors import FormulaError, MissingValuesError, UnknownColumnError
 
@@ -150,19 +149,19 @@ def test_a_formula_travels_as_text() -> None:
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ("a", ValueKind.COLUMN),
-        ("a + 1", ValueKind.NUMBER),
-        ("a < 1", ValueKind.BOOLEAN),
-        ("not a", ValueKind.BOOLEAN),
-        ("a or b", ValueKind.BOOLEAN),
-        ("where(a, b, c)", ValueKind.COLUMN),
-        ("where(a, b, 1)", ValueKind.NUMBER),
-        ("where(a, b < 1, c < 1)", ValueKind.BOOLEAN),
-        ("where(a, b < 1, c)", ValueKind.COLUMN),
+        ("a", "any"),
+        ("a + 1", "number"),
+        ("a < 1", "boolean"),
+        ("not a", "boolean"),
+        ("a or b", "boolean"),
+        ("where(a, b, c)", "any"),
+        ("where(a, b, 1)", "number"),
+        ("where(a, b < 1, c < 1)", "boolean"),
+        ("where(a, b < 1, c)", "any"),
     ],
 )
-def test_the_kind_follows_from_the_text(text: str, kind: ValueKind) -> None:
-    assert Formula.parse(text).kind is kind
+def test_the_kind_follows_from_the_text(text: str, kind: str) -> None:
+    assert Formula.parse(text).kind == kind
 
 
 # --- rows are followed one by one -----------------------------------------------------------------
@@ -422,11 +421,11 @@ TEXT = np.array(["cook", "clerk", "cook"], dtype=object)
         ("x\u00a0+ y", "'\\xa0'", 2),
         ("x\u202e+ y", "'\\u202e'", 2),
         ("x + '", "does not close", 5),
-        ("'cook'", "only beside == or !=", 1),
-        ("job < 'cook'", "only beside == or !=", 7),
-        ("job == 'cook' < 'd'", "only beside == or !=", 8),
-        ("job == 'a' + 'b'", "only beside == or !=", 8),
-        ("abs('cook')", "only beside == or !=", 5),
+        ("'cook'", "allowed only beside", 1),
+        ("job < 'cook'", "allowed only beside", 7),
+        ("job == 'cook' < 'd'", "allowed only beside", 8),
+        ("job == 'a' + 'b'", "allowed only beside", 8),
+        ("abs('cook')", "allowed only beside", 5),
         ("x ** y", "exponent 'y' (character 6)", 6),
         ("9**9**9", "exponent '9**9' (character 4)", 4),
         ("x ** 17", "exponent '17'", 6),

@@ -1,11 +1,16 @@
 """Formulas that people write: a small language that can compute and compare, and nothing else.
 
-Decision rules and expert-stated structural equations arrive as text, often in a file from someone
-else. Running such text as Python could do anything to the machine. So it is read in three steps:
-the characters are checked (names in backticks are masked, whatever could confuse a parser is
-refused), Python parses the rest without running it, and the syntax tree is copied node by node into
-a tree of our own (`expression.py`). A node without a reader here is refused, so additions to
-Python's syntax are refused by default.
+Decision rules and stated equations arrive as text, often in a file from someone else. Running such
+text as Python could do anything to the machine. So its characters are checked (names in backticks
+are masked, whatever could confuse a parser is refused), Python parses the rest without running it,
+and the syntax tree is copied into nodes of our own. What has no copy here is refused, so additions
+to Python's syntax are refused by default.
+
+Values are arrays of float64, of bool, or of objects (text). True counts as 1 and false as 0 in
+arithmetic; there is no reverse conversion. Each row is evaluated the way Python would: the right
+side of `and` only for rows where the left side holds, and each branch of `where` only for the rows
+that take it. So `where(balance > 0, log(balance), 0)` is safe, and a division by zero is an error
+exactly when a row needs it.
 """
 
 from __future__ import annotations
@@ -15,12 +20,11 @@ import keyword
 import math
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from mutandis.data import expression as tree
-from mutandis.data.expression import Excerpt, Expression, ValueKind
 from mutandis.errors import FormulaError, MissingValuesError, UnknownColumnError
 
 if TYPE_CHECKING:
@@ -33,29 +37,72 @@ _MOST_PARTS = 1_000
 _DEEPEST = 200
 _LARGEST_EXPONENT = 16
 _MOST_DIGITS = 15
+_SHOWN = 40  # characters of a formula in a message
 
-_ALLOWED = (
-    "Allowed are column names (in `backticks` if they hold spaces or other signs), decimal "
-    'numbers, + - * / **, comparisons, and, or, not, "text" beside == or !=, and the functions '
-    f"{', '.join(tree.FUNCTIONS)}."
-)
+
+Kind = Literal["number", "boolean", "text", "any"]
+"""What a node evaluates to, as far as its text tells; a column may hold anything."""
+
+
+class Excerpt(NamedTuple):
+    """A piece of a formula's text, and its first character."""
+
+    character: int
+    text: str
+
+    def __str__(self) -> str:
+        shown = self.text if len(self.text) <= _SHOWN else f"{self.text[: _SHOWN - 1]}…"
+        return f"{shown!r} (character {self.character})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A column, a constant, or an operation on other nodes."""
+
+    operation: str  # "column", "constant", "compare", "and", "or", "not", or a key of _APPLIED
+    place: Excerpt
+    operands: tuple[Node, ...] = ()
+    value: Any = None  # the column's name, the constant, or the operators of a chain of comparisons
+
+    @property
+    def kind(self) -> Kind:
+        """What it evaluates to; `where` gives booleans only if both branches do."""
+        match self.operation:
+            case "column":
+                return "any"
+            case "constant":
+                return "text" if isinstance(self.value, str) else "number"
+            case "compare" | "and" | "or" | "not":
+                return "boolean"
+            case "where":
+                kinds = {branch.kind for branch in self.operands[1:]}
+                mixed: Kind = "boolean" if kinds == {"boolean"} else "any"
+                return "number" if "number" in kinds else mixed
+        return "number"
+
+    @property
+    def number(self) -> float | None:
+        """The number that is written out here, with or without a sign."""
+        if self.operation == "constant":
+            return self.value if isinstance(self.value, float) else None
+        if self.operation in {"negative", "positive"}:
+            (operand,) = self.operands
+            if operand.operation == "constant" and operand.number is not None:
+                return -operand.number if self.operation == "negative" else operand.number
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Formula:
     """A checked formula over the columns of a table; build one with `Formula.parse`."""
 
-    # The language is what `_ALLOWED` says. True counts as 1 and false as 0 in arithmetic, so
-    # 3 * (Gender == 1) is a number; there is no reverse conversion: `salary and balance` is an
-    # error. Each row is evaluated the way Python would (`expression.py`).
-
     text: str
     names: tuple[str, ...]
-    root: Expression = field(repr=False, compare=False)
+    root: Node = field(repr=False, compare=False)
 
     @classmethod
     def parse(cls, text: str) -> Formula:
-        """Read a formula, or say which part of it is not in the language and where."""
+        """Read a formula, or raise an error that names the first piece outside the language."""
         if not isinstance(text, str):
             raise FormulaError(f"A formula is text, not {type(text).__name__}. {_ALLOWED}")
         if len(text) > _LONGEST_TEXT:
@@ -68,8 +115,8 @@ class Formula:
             raise FormulaError(f"The formula is empty. {_ALLOWED}")
         masked, quoted = _mask_quoted_names(text)
         try:
-            builder = _TreeBuilder(text, masked, quoted)
-            root = builder.read(ast.parse(masked, mode="eval").body)
+            reader = _Reader(text, masked, quoted)
+            root = reader.read(ast.parse(masked, mode="eval").body)
         except SyntaxError as error:
             raise FormulaError(
                 f"The formula cannot be read near character {error.offset or 1}: something is "
@@ -82,16 +129,16 @@ class Formula:
             ) from None
         except (RecursionError, MemoryError):
             raise _too_large() from None
-        return cls(text=text, names=tuple(builder.names), root=root)
+        return cls(text=text, names=tuple(reader.names), root=root)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # a formula travels as text and is checked again where it arrives
         return Formula.parse, (self.text,)
 
     @property
-    def kind(self) -> ValueKind:
+    def kind(self) -> Kind:
         """Whether it gives numbers or booleans, as far as the text alone tells."""
-        return tree.kind_of(self.root)
+        return self.root.kind
 
     def evaluate(
         self, columns: Mapping[str, NDArray[Any]], *, length: int | None = None
@@ -111,10 +158,10 @@ class Formula:
                 f"The formula's columns have the lengths {sorted(lengths)}. "
                 "Give columns of one length, or length= where there are none."
             )
-        rows = tree.Rows(bound, lengths.pop())
-        values = self.root.evaluate(rows)
+        rows = _Rows(bound, lengths.pop())
+        values = _evaluate(self.root, rows)
         if values.dtype == np.object_:
-            values = self.root.to_numbers(values)
+            values = _as_numbers(self.root, values)
         return np.array(np.broadcast_to(values, rows.count))
 
 
@@ -146,7 +193,7 @@ def _bind_objects(name: str, array: NDArray[Any]) -> NDArray[Any]:
         try:
             return array.astype(np.float64)
         except OverflowError:
-            pass  # an integer beyond float64, said below without the number
+            pass  # an integer beyond float64, refused below without the number
     raise _unusable(name, found)
 
 
@@ -163,6 +210,189 @@ def _unusable(name: str, found: str) -> FormulaError:
         f"Column {name!r} holds values of type {found}. "
         "Formulas read numbers, booleans and text: convert it to one of these."
     )
+
+
+# --- evaluation -----------------------------------------------------------------------------------
+
+
+def _round(values: NDArray[np.float64], digits: float = 0) -> NDArray[np.float64]:
+    rounded = np.round(values, int(digits))
+    # numpy scales up first; a number too large for that has no decimals to round off
+    return np.where(np.isfinite(rounded), rounded, values)
+
+
+FUNCTIONS: Mapping[str, tuple[int, int | None, Callable[..., NDArray[Any]]]] = {
+    "abs": (1, 1, np.abs),
+    "exp": (1, 1, np.exp),
+    "log": (1, 1, np.log),
+    "max": (2, None, lambda *values: reduce(np.maximum, values)),
+    "min": (2, None, lambda *values: reduce(np.minimum, values)),
+    "round": (1, 2, _round),
+    "sqrt": (1, 1, np.sqrt),
+    "where": (3, 3, np.where),
+}
+"""The functions of the language, with the fewest and the most arguments."""
+
+_OPERATORS: Mapping[type[ast.AST], tuple[str, Callable[..., NDArray[Any]]]] = {
+    ast.USub: ("negative", np.negative),
+    ast.UAdd: ("positive", np.positive),
+    ast.Add: ("+", np.add),
+    ast.Sub: ("-", np.subtract),
+    ast.Mult: ("*", np.multiply),
+    ast.Div: ("/", np.divide),
+    ast.Pow: ("**", np.power),
+    ast.Not: ("not", np.logical_not),
+    ast.And: ("and", np.logical_and),
+    ast.Or: ("or", np.logical_or),
+    ast.Eq: ("==", np.equal),
+    ast.NotEq: ("!=", np.not_equal),
+    ast.Lt: ("<", np.less),
+    ast.LtE: ("<=", np.less_equal),
+    ast.Gt: (">", np.greater),
+    ast.GtE: (">=", np.greater_equal),
+}
+_APPLIED = {**dict(_OPERATORS.values()), **{name: each[2] for name, each in FUNCTIONS.items()}}
+_EQUALITY = frozenset({"==", "!="})
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows that a node is evaluated for: all of them, or those that got this far."""
+
+    columns: Mapping[str, NDArray[Any]]
+    count: int
+    chosen: NDArray[np.intp] | None = None
+
+    def column(self, name: str) -> NDArray[Any]:
+        values = self.columns[name]
+        return values if self.chosen is None else values[self.chosen]
+
+    def only(self, mask: NDArray[np.bool_]) -> _Rows:
+        if mask.all():
+            return self
+        chosen = np.flatnonzero(mask) if self.chosen is None else self.chosen[mask]
+        return _Rows(self.columns, len(chosen), chosen)
+
+
+def _evaluate(node: Node, rows: _Rows) -> NDArray[Any]:
+    """Return one value per row, or a single one for all of them."""
+    match node.operation:
+        case "column":
+            return rows.column(node.value)
+        case "constant":
+            kind: Any = np.object_ if isinstance(node.value, str) else np.float64
+            return np.array(node.value, dtype=kind)
+        case "not":
+            return ~_booleans(node.operands[0], rows)
+    of_rows = {"compare": _compare, "and": _connect, "or": _connect, "where": _choose}
+    return of_rows.get(node.operation, _compute)(node, rows)
+
+
+def _compute(node: Node, rows: _Rows) -> NDArray[Any]:
+    """Apply an operation to numbers; a result that is not a finite number is an error."""
+    values = [_as_numbers(operand, _evaluate(operand, rows)) for operand in node.operands]
+    with np.errstate(all="ignore"):
+        result = np.asarray(_APPLIED[node.operation](*values))
+    finite = np.broadcast_to(np.isfinite(result), rows.count)
+    if not finite.all():
+        raise FormulaError(
+            f"{node.place} has no finite result in {rows.count - np.count_nonzero(finite)} "
+            f"of {rows.count} rows (a division by zero, a logarithm or root outside its "
+            "range, or too large a number). Keep these rows out of it, as in "
+            "`where(balance > 0, log(balance), 0)`."
+        )
+    return result
+
+
+def _as_numbers(node: Node, values: NDArray[Any]) -> NDArray[np.float64]:
+    if values.dtype == np.object_:
+        raise FormulaError(
+            f"{node.place} is text where a number is needed. Text can only be compared by == or !=."
+        )
+    return values.astype(np.float64, copy=False)
+
+
+def _booleans(node: Node, rows: _Rows) -> NDArray[np.bool_]:
+    values = _evaluate(node, rows)
+    if values.dtype != np.bool_:
+        raise _not_a_boolean(node.place)
+    return np.broadcast_to(values, rows.count)
+
+
+def _not_a_boolean(place: Excerpt) -> FormulaError:
+    return FormulaError(
+        f"{place} is neither true nor false, as and, or, not and where(condition, …) need it. "
+        "Compare it with something, as in `salary > 0`."
+    )
+
+
+def _compare(node: Node, rows: _Rows) -> NDArray[np.bool_]:
+    """Compare along a chain, each link only in the rows where all before it hold."""
+    result = np.zeros(rows.count, dtype=np.bool_)
+    holding = np.arange(rows.count)
+    left = _evaluate(node.operands[0], rows)
+    for position, operator in enumerate(node.value):
+        right = _evaluate(node.operands[position + 1], rows)
+        _check_link(node, position, left.dtype == np.object_, right.dtype == np.object_)
+        passed = np.broadcast_to(_APPLIED[operator](left, right), rows.count)
+        holding = holding[passed]
+        rows = rows.only(passed)
+        left = right[passed] if right.ndim else right
+    result[holding] = True
+    return result
+
+
+def _check_link(node: Node, position: int, left_is_text: bool, right_is_text: bool) -> None:  # noqa: FBT001
+    """Refuse to compare text with numbers, or to order text."""
+    left, right = (operand.place for operand in node.operands[position : position + 2])
+    if left_is_text != right_is_text:
+        text, other = (left, right) if left_is_text else (right, left)
+        raise FormulaError(
+            f"{text} is text and is compared with {other}, which is not. "
+            "Compare text with text in quotes, and numbers with numbers."
+        )
+    if left_is_text and node.value[position] not in _EQUALITY:
+        raise FormulaError(
+            f"{left} and {right} are text and are put in order by {node.value[position]}. "
+            "Text can only be compared by == or !=."
+        )
+
+
+def _connect(node: Node, rows: _Rows) -> NDArray[np.bool_]:
+    """Evaluate each condition only in the rows that those before it have not settled."""
+    settling = node.operation == "or"  # one true settles an `or`, one false an `and`
+    result = np.full(rows.count, not settling)
+    unsettled = np.arange(rows.count)
+    for operand in node.operands:
+        settled = _booleans(operand, rows) == settling
+        result[unsettled[settled]] = settling
+        unsettled = unsettled[~settled]
+        rows = rows.only(~settled)
+    return result
+
+
+def _choose(node: Node, rows: _Rows) -> NDArray[Any]:
+    """Evaluate each branch only in the rows that take it."""
+    condition, *branches = node.operands
+    holds = _booleans(condition, rows)
+    values = [
+        _evaluate(branch, rows.only(taken))
+        for branch, taken in zip(branches, (holds, ~holds), strict=True)
+    ]
+    if any(part.dtype != np.bool_ for part in values):
+        values = [_as_numbers(*pair) for pair in zip(branches, values, strict=True)]
+    result = np.empty(rows.count, dtype=values[0].dtype)
+    result[holds], result[~holds] = values
+    return result
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+_ALLOWED = (
+    "Allowed are column names (in `backticks` if they hold spaces or other signs), decimal "
+    'numbers, + - * / **, comparisons, and, or, not, "text" beside == or !=, and the functions '
+    f"{', '.join(FUNCTIONS)}."
+)
 
 
 def _too_large() -> FormulaError:
@@ -191,7 +421,7 @@ _LOGIC = frozenset({"and", "or", "not"})
 
 
 def _mask_quoted_names(text: str) -> tuple[str, dict[_Span, str]]:
-    """Put underscores in place of each name in backticks, and record the name by its position."""
+    """Replace each name in backticks by underscores, and record the name by its position."""
     # by its position, not by its spelling: no plain name can be taken for one
     masked: list[str] = []
     quoted: dict[_Span, str] = {}
@@ -199,11 +429,11 @@ def _mask_quoted_names(text: str) -> tuple[str, dict[_Span, str]]:
     for token in _TOKEN.finditer(text):
         kind, found = str(token.lastgroup), token.group()
         place = Excerpt(token.start() + 1, found)
-        _check_token(kind, found, place)
+        _check_token(kind, place)
         if kind in _OPERANDS and previous in _OPERANDS:
             raise FormulaError(
-                f"{place} runs into what stands before it. Put an operator between them; text has "
-                f"no letter before its quotes, and numbers are decimal. {_ALLOWED}"
+                f"{place} runs into the name, text or number before it. Put an operator between "
+                f"them; text has no letter before its quotes, and numbers are decimal. {_ALLOWED}"
             )
         if kind == "quoted":
             quoted[token.span()] = found[1:-1].replace("``", "`")
@@ -213,7 +443,8 @@ def _mask_quoted_names(text: str) -> tuple[str, dict[_Span, str]]:
     return "".join(masked), quoted
 
 
-def _check_token(kind: str, found: str, place: Excerpt) -> None:
+def _check_token(kind: str, place: Excerpt) -> None:
+    found = place.text
     if kind == "word" and keyword.iskeyword(found) and found not in _LOGIC:
         raise FormulaError(
             f"{place} is a reserved word. A column of that name goes in backticks: `{found}`. "
@@ -230,22 +461,6 @@ def _check_token(kind: str, found: str, place: Excerpt) -> None:
         raise FormulaError(f"{place} is not a sign of the formula language. {_ALLOWED}")
 
 
-_ARITHMETIC: Mapping[type[ast.operator], str] = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.Div: "/",
-    ast.Pow: "**",
-}
-_SIGNS: Mapping[type[ast.unaryop], str] = {ast.USub: "negative", ast.UAdd: "positive"}
-_COMPARISONS: Mapping[type[ast.cmpop], str] = {
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-}
 # The forms that people do write, by the names they know; any other is called by Python's name.
 _FORMS: Mapping[type[ast.AST], str] = {
     ast.Attribute: "attribute access (a name after a dot)",
@@ -264,8 +479,8 @@ _FORMS: Mapping[type[ast.AST], str] = {
 }
 
 
-class _TreeBuilder:
-    """Copies a syntax tree into our own, node by node, and keeps the column names in it."""
+class _Reader:
+    """Copies a syntax tree into nodes, and keeps the column names in it."""
 
     def __init__(self, text: str, masked: str, quoted: Mapping[_Span, str]) -> None:
         self.names: dict[str, None] = {}  # a dict keeps the order of first appearance
@@ -275,20 +490,37 @@ class _TreeBuilder:
         self._parts = 0
         self._depth = 0
 
-    def read(self, node: ast.expr) -> Expression:
+    def read(self, node: ast.expr) -> Node:
         self._parts += 1
         self._depth += 1
         if self._parts > _MOST_PARTS or self._depth > _DEEPEST:
             raise _too_large()
-        reader = _READERS.get(type(node))
-        if reader is None:
-            raise self._refused(node, node)
-        result = reader(self, node)
+        place = self._place(node)
+        if type(node) not in _READERS:
+            raise _refused(node, place)
+        found = _READERS[type(node)](self, node, place)
         self._depth -= 1
-        return result
+        return found
 
-    def read_name(self, node: ast.Name) -> Expression:
-        place, name = self._place(node), self._quoted.get(self._span(node))
+    def operated(self, node: ast.UnaryOp | ast.BinOp | ast.BoolOp, place: Excerpt) -> Node:
+        operation = _operation(node.op, place)
+        read = self._condition if operation in _LOGIC else self.read
+        match node:
+            case ast.UnaryOp():
+                operands = [node.operand]
+            case ast.BinOp():
+                operands = [node.left, node.right]
+            case ast.BoolOp():
+                operands = node.values
+        found = tuple(map(read, operands))
+        if operation == "**":
+            _check_exponent(found[1])
+        return Node(operation=operation, place=place, operands=found)
+
+    def leaf(self, node: ast.Name | ast.Constant, place: Excerpt) -> Node:
+        if isinstance(node, ast.Constant):
+            return Node(operation="constant", place=place, value=_number(node.value, place))
+        name = self._quoted.get(self._span(node))
         if name is None:
             name = node.id
             if name != place.text:
@@ -302,140 +534,54 @@ class _TreeBuilder:
                     f"backticks: `{name}`. {_ALLOWED}"
                 )
         self.names.setdefault(name)
-        return tree.ColumnName(place=place, name=name)
+        return Node(operation="column", place=place, value=name)
 
-    def read_constant(self, node: ast.Constant) -> Expression:
-        place, value = self._place(node), node.value
-        if isinstance(value, str):
+    def call(self, node: ast.Call, place: Excerpt) -> Node:
+        # the spelling in the text, not Python's reading of it: no look-alike letters
+        name = self._place(node.func).text
+        if not isinstance(node.func, ast.Name) or name not in FUNCTIONS:
             raise FormulaError(
-                f"{place} is text, which has a place only beside == or !=. {_ALLOWED}"
-            )
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise FormulaError(f"{place} is not a decimal number. {_ALLOWED}")
-        try:
-            number = float(value)
-        except OverflowError:
-            number = math.inf
-        if not math.isfinite(number):
-            raise FormulaError(
-                f"{place} is too large a number. The largest are near 1.8e308; "
-                "rescale the columns it is compared with."
-            )
-        return tree.Constant(place=place, value=number)
-
-    def read_unary(self, node: ast.UnaryOp) -> Expression:
-        if isinstance(node.op, ast.Not):
-            condition = self._condition(node.operand)
-            return tree.Logic(place=self._place(node), operator="not", operands=(condition,))
-        if type(node.op) not in _SIGNS:
-            raise self._refused(node.op, node)
-        operand = self.read(node.operand)
-        return tree.Numeric(
-            place=self._place(node), operation=_SIGNS[type(node.op)], operands=(operand,)
-        )
-
-    def read_arithmetic(self, node: ast.BinOp) -> Expression:
-        operation = _ARITHMETIC.get(type(node.op))
-        if operation is None:
-            raise self._refused(node.op, node)
-        operands = (self.read(node.left), self.read(node.right))
-        if operation == "**":
-            exponent = _constant(operands[1])
-            if exponent is None or abs(exponent) > _LARGEST_EXPONENT:
-                raise FormulaError(
-                    f"The exponent {operands[1].place} is not a number from "
-                    f"-{_LARGEST_EXPONENT} to {_LARGEST_EXPONENT}. Write it out as one, "
-                    "or use exp and log."
-                )
-        return tree.Numeric(place=self._place(node), operation=operation, operands=operands)
-
-    def read_comparison(self, node: ast.Compare) -> Expression:
-        for operator in node.ops:
-            if type(operator) not in _COMPARISONS:
-                raise self._refused(operator, node)
-        operators = tuple(_COMPARISONS[type(operator)] for operator in node.ops)
-        operands = [node.left, *node.comparators]
-        return tree.ComparisonChain(
-            place=self._place(node),
-            operators=operators,
-            operands=tuple(
-                self._compared(operand, beside=operators[max(place - 1, 0) : place + 1])
-                for place, operand in enumerate(operands)
-            ),
-        )
-
-    def read_logic(self, node: ast.BoolOp) -> Expression:
-        return tree.Logic(
-            place=self._place(node),
-            operator="and" if isinstance(node.op, ast.And) else "or",
-            operands=tuple(self._condition(value) for value in node.values),
-        )
-
-    def read_call(self, node: ast.Call) -> Expression:
-        name = self._function_name(node)
-        place, (fewest, most, _) = self._place(node), tree.FUNCTIONS[name]
-        if node.keywords or not fewest <= len(node.args) <= (most or len(node.args)):
-            numbers = f"{fewest}" if fewest == most else f"{fewest} or {most or 'more'}"
-            arguments = "argument" if most == 1 else "arguments"
-            raise FormulaError(
-                f"{place}: {name} takes {numbers} {arguments} without names, separated by commas. "
+                f"{place} calls something that is not a function of the formula language. "
                 f"{_ALLOWED}"
             )
-        if name == "where":
-            condition, *branches = node.args
-            operands = (self._condition(condition), *(self.read(branch) for branch in branches))
-            return tree.Where(place=place, operands=operands)
-        operands = tuple(self.read(argument) for argument in node.args)
-        if name == "round":
-            operands = self._with_digits(operands, place)
-        return tree.Numeric(place=place, operation=name, operands=operands)
-
-    def _function_name(self, node: ast.Call) -> str:
-        function = node.func
-        # the spelling in the text, not Python's reading of it: no look-alike letters
-        spelled = self._place(function).text
-        if not isinstance(function, ast.Name) or spelled not in tree.FUNCTIONS:
+        fewest, most, _ = FUNCTIONS[name]
+        if node.keywords or not fewest <= len(node.args) <= (most or len(node.args)):
+            numbers = f"{fewest}" if fewest == most else f"{fewest} or {most or 'more'}"
             raise FormulaError(
-                f"{self._place(node)} calls something that is not a function of the formula "
-                f"language. {_ALLOWED}"
+                f"{place}: {name} takes {numbers} argument{'' if most == 1 else 's'} without "
+                f"names, separated by commas. {_ALLOWED}"
             )
-        return spelled
+        first, *rest = node.args
+        condition = self._condition(first) if name == "where" else self.read(first)
+        operands = (condition, *map(self.read, rest))
+        if name == "round" and rest:
+            _check_digits(operands[1], place)
+        return Node(operation=name, place=place, operands=operands)
 
-    def _with_digits(
-        self, operands: tuple[Expression, ...], place: Excerpt
-    ) -> tuple[Expression, ...]:
-        if len(operands) == 1:
-            return (*operands, tree.Constant(place=place, value=0.0))
-        digits = _constant(operands[1])
-        if digits is None or not digits.is_integer() or abs(digits) > _MOST_DIGITS:
-            raise FormulaError(
-                f"{place}: the second argument of round is a whole number of digits from "
-                f"-{_MOST_DIGITS} to {_MOST_DIGITS}, written out."
-            )
-        return operands
+    def comparison(self, node: ast.Compare, place: Excerpt) -> Node:
+        operators = tuple(_operation(operator, place) for operator in node.ops)
+        operands = tuple(
+            self._compared(operand, beside=operators[max(position - 1, 0) : position + 1])
+            for position, operand in enumerate([node.left, *node.comparators])
+        )
+        return Node(operation="compare", place=place, operands=operands, value=operators)
 
-    def _condition(self, node: ast.expr) -> Expression:
-        condition = self.read(node)
-        if tree.kind_of(condition) is ValueKind.NUMBER:
-            raise tree.not_a_boolean(condition.place)
-        return condition
-
-    def _compared(self, node: ast.expr, *, beside: tuple[str, ...]) -> Expression:
-        """Read an operand of a comparison: here, and only here, text may stand."""
+    def _compared(self, node: ast.expr, *, beside: tuple[str, ...]) -> Node:
+        """Read an operand of a comparison: here, and only here, text is allowed."""
         value = node.value if isinstance(node, ast.Constant) else None
-        if not isinstance(value, str) or not set(beside) <= {"==", "!="}:
+        if not isinstance(value, str) or not set(beside) <= _EQUALITY:
             return self.read(node)
         place = self._place(node)
         if place.text[1:-1] != value:
             raise FormulaError(f"{place} is more than one text. Join them into one.")
         self._parts += 1
-        return tree.Constant(place=place, value=value)
+        return Node(operation="constant", place=place, value=value)
 
-    def _refused(self, form: ast.AST, node: ast.expr) -> FormulaError:
-        name = _FORMS.get(type(form), f"form {type(form).__name__}")
-        return FormulaError(
-            f"{self._place(node)}: the {name} is not part of the formula language. {_ALLOWED}"
-        )
+    def _condition(self, node: ast.expr) -> Node:
+        condition = self.read(node)
+        if condition.kind == "number":
+            raise _not_a_boolean(condition.place)
+        return condition
 
     def _place(self, node: ast.expr) -> Excerpt:
         start, end = self._span(node)
@@ -447,23 +593,57 @@ class _TreeBuilder:
         return len(self._bytes[:start].decode()), len(self._bytes[:end].decode())
 
 
-_READERS: Mapping[type[ast.expr], Callable[[_TreeBuilder, Any], Expression]] = {
-    ast.Name: _TreeBuilder.read_name,
-    ast.Constant: _TreeBuilder.read_constant,
-    ast.UnaryOp: _TreeBuilder.read_unary,
-    ast.BinOp: _TreeBuilder.read_arithmetic,
-    ast.Compare: _TreeBuilder.read_comparison,
-    ast.BoolOp: _TreeBuilder.read_logic,
-    ast.Call: _TreeBuilder.read_call,
+_READERS: Mapping[type[ast.expr], Callable[[_Reader, Any, Excerpt], Node]] = {
+    ast.Name: _Reader.leaf,
+    ast.Constant: _Reader.leaf,
+    ast.UnaryOp: _Reader.operated,
+    ast.BinOp: _Reader.operated,
+    ast.BoolOp: _Reader.operated,
+    ast.Compare: _Reader.comparison,
+    ast.Call: _Reader.call,
 }
 
 
-def _constant(node: Expression) -> float | None:
-    """Give the value of a number with or without a sign; None for anything else."""
-    if isinstance(node, tree.Constant) and isinstance(node.value, float):
-        return node.value
-    if isinstance(node, tree.Numeric) and node.operation in _SIGNS.values():
-        operand = node.operands[0]
-        value = _constant(operand) if isinstance(operand, tree.Constant) else None
-        return -value if value is not None and node.operation == "negative" else value
-    return None
+def _operation(operator: ast.AST, place: Excerpt) -> str:
+    if type(operator) not in _OPERATORS:
+        raise _refused(operator, place)
+    return _OPERATORS[type(operator)][0]
+
+
+def _refused(form: ast.AST, place: Excerpt) -> FormulaError:
+    name = _FORMS.get(type(form), f"form {type(form).__name__}")
+    return FormulaError(f"{place}: the {name} is not part of the formula language. {_ALLOWED}")
+
+
+def _number(value: object, place: Excerpt) -> float:
+    if isinstance(value, str):
+        raise FormulaError(f"{place} is text, which is allowed only beside == or !=. {_ALLOWED}")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise FormulaError(f"{place} is not a decimal number. {_ALLOWED}")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise FormulaError(
+            f"{place} is too large a number. The largest are near 1.8e308; "
+            "rescale the columns it is compared with."
+        )
+    return number
+
+
+def _check_exponent(exponent: Node) -> None:
+    if exponent.number is None or abs(exponent.number) > _LARGEST_EXPONENT:
+        raise FormulaError(
+            f"The exponent {exponent.place} is not a number from -{_LARGEST_EXPONENT} to "
+            f"{_LARGEST_EXPONENT}. Write it out as one, or use exp and log."
+        )
+
+
+def _check_digits(digits: Node, place: Excerpt) -> None:
+    found = digits.number
+    if found is None or not found.is_integer() or abs(found) > _MOST_DIGITS:
+        raise FormulaError(
+            f"{place}: the second argument of round is a whole number of digits from "
+            f"-{_MOST_DIGITS} to {_MOST_DIGITS}, written out."
+        )

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.data.columns import read_numbers
-from mutandis.data.expression import ComparisonChain, Constant, ValueKind
 from mutandis.data.formula import Formula
 from mutandis.decision.maker import BooleanMaker, DescribedMaker
 from mutandis.errors import FormulaError
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     import narwhals as nw
     from numpy.typing import NDArray
 
-    from mutandis.data.expression import Expression
+    from mutandis.data.formula import Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,7 @@ class Rule(_FormulaMaker, BooleanMaker):
     """A formula that states when the favourable outcome is granted."""
 
     def __post_init__(self) -> None:
-        if self.formula.kind is ValueKind.NUMBER:
+        if self.formula.kind == "number":
             raise self._not_a_condition()
 
     @classmethod
@@ -109,7 +108,7 @@ class FormulaScores(_FormulaMaker):
     """A formula that gives each row a number, for a threshold."""
 
     def __post_init__(self) -> None:
-        if self.formula.kind is ValueKind.BOOLEAN:
+        if self.formula.kind == "boolean":
             raise FormulaError(
                 f"The rule {self.formula.text!r} decides already: it gives true or false, not a "
                 "score. Leave the threshold out, or write a formula for the score."
@@ -120,17 +119,17 @@ def _values(series: nw.Series[Any]) -> NDArray[Any]:
     return read_numbers(series).values if series.dtype.is_numeric() else series.to_numpy()
 
 
-def _conditions(expression: Expression) -> Iterator[ComparisonChain]:
+def _conditions(node: Node) -> Iterator[Node]:
     """List the comparisons in a formula, from left to right, each once."""
-    if isinstance(expression, ComparisonChain):
-        yield expression
+    if node.operation == "compare":
+        yield node
         return
-    for operand in expression.operands:
+    for operand in node.operands:
         yield from _conditions(operand)
 
 
 def _compare(
-    condition: ComparisonChain,
+    condition: Node,
     columns: Mapping[str, NDArray[Any]],
     called: Callable[[str], str],
 ) -> str:
@@ -143,7 +142,7 @@ def _compare(
         return ""
     sides = []
     for side in condition.operands:
-        if not isinstance(side, Constant):
+        if side.operation != "constant":
             with suppress(FormulaError):  # a text is no formula by itself
                 found = Formula.parse(side.place.text).evaluate(columns, length=2)
                 sides.append((called(side.place.text), found))

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.data import expression as tree
 from mutandis.data.columns import Categories, describe_levels
-from mutandis.data.expression import ValueKind
-from mutandis.data.formula import Formula
+from mutandis.data.formula import Formula, Node
 from mutandis.errors import EquationError
 from mutandis.numeric.least_squares import (
     CollinearError,
@@ -97,7 +95,7 @@ class Stated(AdditiveEquation):
         levels: Iterable[float] | None = None,
     ) -> None:
         parsed = Formula.parse(formula)
-        if parsed.kind is ValueKind.BOOLEAN:
+        if parsed.kind == "boolean":
             raise _true_or_false()
         coefficients = _read_names("fit", fit)
         _check_coefficients(parsed, coefficients)
@@ -303,45 +301,46 @@ def slopes(formula: Formula, coefficients: Collection[str]) -> dict[str, Formula
 def compared_constants(formula: Formula) -> Iterator[tuple[str, Any]]:
     """Find the names that a formula compares by == or != with a constant, and the constants."""
     for node in _walk(formula.root):
-        if not isinstance(node, tree.ComparisonChain):
+        if node.operation != "compare":
             continue
-        for operator, sides in zip(node.operators, pairwise(node.operands), strict=True):
+        for operator, sides in zip(node.value, pairwise(node.operands), strict=True):
             for pair in (sides, sides[::-1]) if operator in {"==", "!="} else ():
                 match pair:
-                    case tree.ColumnName(name=name), tree.Constant(value=value):
+                    case Node(operation="column", value=name), Node(
+                        operation="constant", value=value
+                    ):
                         yield name, value
 
 
-def _slope(node: tree.Expression, name: str) -> tree.Expression:
+def _slope(node: Node, name: str) -> Node:
     """Differentiate by a name in which the node is linear."""
     if name not in _names(node):
-        return tree.Constant(place=node.place, value=0.0)
+        return Node(operation="constant", place=node.place, value=0.0)
     match node:
-        case tree.ColumnName():
-            return tree.Constant(place=node.place, value=1.0)
-        case tree.Numeric(operation="+" | "-" | "positive" | "negative"):
-            parts = tuple(_slope(operand, name) for operand in node.operands)
-            return tree.Numeric(place=node.place, operation=node.operation, operands=parts)
-        case tree.Numeric(operation="*" | "/", operands=(left, right)) if name not in _names(right):
-            parts = (_slope(left, name), right)
-            return tree.Numeric(place=node.place, operation=node.operation, operands=parts)
-        case tree.Numeric(operation="*", operands=(left, right)) if name not in _names(left):
-            parts = (left, _slope(right, name))
-            return tree.Numeric(place=node.place, operation="*", operands=parts)
-        case tree.Where(operands=(condition, *branches)) if name not in _names(condition):
+        case Node(operation="column"):
+            return Node(operation="constant", place=node.place, value=1.0)
+        case Node(operation="+" | "-" | "positive" | "negative", operands=operands):
+            return replace(node, operands=tuple(_slope(operand, name) for operand in operands))
+        case Node(operation="*" | "/", operands=(left, right)) if name not in _names(right):
+            return replace(node, operands=(_slope(left, name), right))
+        case Node(operation="*", operands=(left, right)) if name not in _names(left):
+            return replace(node, operands=(left, _slope(right, name)))
+        case Node(operation="where", operands=(condition, *branches)) if name not in _names(
+            condition
+        ):
             parts = (condition, *(_slope(branch, name) for branch in branches))
-            return tree.Where(place=node.place, operands=parts)
+            return replace(node, operands=parts)
     raise EquationError(
         f"the formula is not linear in {name!r}: {node.place} does more with it than add, subtract "
         "or multiply it. State it as a number, or write the formula so that it is."
     )
 
 
-def _names(node: tree.Expression) -> list[str]:
-    return [part.name for part in _walk(node) if isinstance(part, tree.ColumnName)]
+def _names(node: Node) -> list[str]:
+    return [part.value for part in _walk(node) if part.operation == "column"]
 
 
-def _walk(node: tree.Expression) -> Iterator[tree.Expression]:
+def _walk(node: Node) -> Iterator[Node]:
     yield node
     for part in node.operands:
         yield from _walk(part)
