@@ -18,7 +18,7 @@ import numpy as np
 from scipy.stats import binom
 
 from mutandis.engine.tally import Sums
-from mutandis.outcomes.intervals import INTERVALS, TESTS
+from mutandis.outcomes.intervals import INTERVALS
 from mutandis.outcomes.measures import MEASURES
 from mutandis.report.chart import COLOURS, Chart, Frame, numbered, ticks
 
@@ -27,14 +27,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.outcomes.intervals import IntervalName
-    from mutandis.outcomes.measures import MeasureName
     from mutandis.report.chart import Picture
 
 ALPHA = 0.05
 KS = (5, 15, 30, 100)
 TAUS = (0.0, 0.05, 0.1)
-RATIO_TAUS: dict[MeasureName, tuple[float, ...]] = {
+RATIO_TAUS: dict[str, tuple[float, ...]] = {
     "risk-ratio": (1.0, 1.25, 2.0),
     "selection-ratio": (1.0, 0.8, 0.5),
     "odds-ratio": (1.0, 1.5, 3.0),
@@ -66,7 +64,7 @@ def probabilities(k: int, shares: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def coverage(
-    name: IntervalName, k: int, *, alpha: float = ALPHA, grid: NDArray[np.float64] = GRID
+    name: str, k: int, *, alpha: float = ALPHA, grid: NDArray[np.float64] = GRID
 ) -> dict[str, NDArray[np.float64]]:
     """Give, for each (π_c, π_t) of an evenly spaced grid, how often π_c − π_t is covered.
 
@@ -91,19 +89,17 @@ def coverage(
     return covered
 
 
-def size_of_test(
-    name: IntervalName, k: int, tau: float, *, alpha: float = ALPHA
-) -> NDArray[np.float64]:
+def size_of_test(name: str, k: int, tau: float, *, alpha: float = ALPHA) -> NDArray[np.float64]:
     """Give how often π ≤ τ is rejected where π = τ, for each π_t of a fine grid."""
     tests = np.linspace(0, 1 - tau, 201)
-    p_value = TESTS[name](*outcomes(k), tau=tau, alpha=alpha).p_value
+    p_value = INTERVALS[name](*outcomes(k), tau=tau, alpha=alpha, bounds=False).p_value
     rejected = (p_value <= alpha).reshape(k + 1, k + 1)
     joint = (probabilities(k, tests + tau) @ rejected) * probabilities(k, tests)
     return np.asarray(joint.sum(axis=1), dtype=np.float64)
 
 
 def ratio(
-    name: MeasureName, control: NDArray[np.float64], test: NDArray[np.float64]
+    name: str, control: NDArray[np.float64], test: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Give the true ratio of shares between 0 and 1."""
     if name == "risk-ratio":
@@ -113,7 +109,7 @@ def ratio(
     return control * (1 - test) / (test * (1 - control))
 
 
-def control_at(name: MeasureName, tau: float, test: NDArray[np.float64]) -> NDArray[np.float64]:
+def control_at(name: str, tau: float, test: NDArray[np.float64]) -> NDArray[np.float64]:
     """Give the share of the control group where the ratio is τ."""
     if name == "risk-ratio":
         return tau * test
@@ -123,7 +119,7 @@ def control_at(name: MeasureName, tau: float, test: NDArray[np.float64]) -> NDAr
 
 
 def ratio_coverage(
-    name: MeasureName, k: int, *, alpha: float = ALPHA, grid: NDArray[np.float64] = GRID
+    name: str, k: int, *, alpha: float = ALPHA, grid: NDArray[np.float64] = GRID
 ) -> dict[str, NDArray[np.float64]]:
     """Give, for each (π_c, π_t), how often the true ratio is covered.
 
@@ -131,9 +127,7 @@ def ratio_coverage(
     significance (nominal: 1 − α): the upper one of the selection ratio, else the lower one.
     """
     measure, shares = MEASURES[name], outcomes(k)
-    bounds = measure.interval("miettinen-nurminen")(
-        *shares, tau=measure.neutral, alpha=alpha
-    ).measured
+    bounds = measure.test(*shares, tau=measure.neutral, alpha=alpha).measured
     weights = probabilities(k, grid)
     covered = {part: np.empty((len(grid), len(grid))) for part in ("interval", "deciding")}
     for row, control in enumerate(grid):
@@ -147,12 +141,12 @@ def ratio_coverage(
 
 
 def size_of_ratio_test(
-    name: MeasureName, k: int, tau: float, *, alpha: float = ALPHA
+    name: str, k: int, tau: float, *, alpha: float = ALPHA
 ) -> NDArray[np.float64]:
     """Give how often the test rejects where the ratio is τ, for each π_t of a fine grid."""
     most = 1 / tau if name == "risk-ratio" else 1.0
     tests = np.linspace(0, most, 201)
-    found = MEASURES[name].test("miettinen-nurminen")(*outcomes(k), tau=tau, alpha=alpha)
+    found = MEASURES[name].test(*outcomes(k), tau=tau, alpha=alpha, bounds=False)
     rejected = (found.p_value <= alpha).reshape(k + 1, k + 1)
     controls = np.clip(control_at(name, tau, tests), 0, 1)
     joint = (probabilities(k, controls) @ rejected) * probabilities(k, tests)
@@ -221,7 +215,7 @@ def measure() -> dict[str, Any]:
     }
 
 
-def _size(name: IntervalName, k: int, tau: float) -> dict[str, float]:
+def _size(name: str, k: int, tau: float) -> dict[str, float]:
     found = size_of_test(name, k, tau)
     return {"mean": float(found.mean()), "largest": float(found.max())}
 

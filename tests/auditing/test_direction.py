@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,9 +21,6 @@ from mutandis.outcomes.intervals import INTERVALS
 from mutandis.outcomes.measures import RISK_DIFFERENCE
 from mutandis.outcomes.outcome import Rule
 from mutandis.verdicts.compare import compare
-
-if TYPE_CHECKING:
-    from mutandis.outcomes.intervals import IntervalName
 
 METHODS = ("st", "cst_without", "cst_with", "cf")
 KS = (5, 15)
@@ -65,7 +62,7 @@ def audit(table: pd.DataFrame, **options: Any) -> mm.Audit:
 @pytest.mark.parametrize("tau", [0.0, 0.1])
 @pytest.mark.few("0.1-miettinen-nurminen", "0.0-wald")
 def test_exchanging_the_outcomes_mirrors_every_number(
-    table: pd.DataFrame, interval: IntervalName, tau: float
+    table: pd.DataFrame, interval: str, tau: float
 ) -> None:
     better = audit(table, evidence=mm.Evidence(direction="positive", interval=interval), tau=tau)
     # who got more often what others wanted was refused less often, and the other way round

@@ -131,7 +131,7 @@ def test_the_weakest_ground_is_the_one_of_the_measure() -> None:
     refused = rng.random(n) < 0.2 + 0.25 * table["woman"] + 0.25 * table["migrant"]
     table["granted"] = np.where(refused, "no", "yes")
     for measure, tau in TAUS.items():
-        found = mm.audit(  # type: ignore[call-overload]
+        found = mm.audit(
             table,
             outcome="granted",
             negative="no",
@@ -144,9 +144,9 @@ def test_the_weakest_ground_is_the_one_of_the_measure() -> None:
             methods=["st"],
             ks=(15,),
             tau=tau,
-            evidence=mm.Evidence(measure=measure),  # type: ignore[arg-type]
+            evidence=mm.Evidence(measure=measure),
         )
-        kind = MEASURES[measure]  # type: ignore[index]
+        kind = MEASURES[measure]
         whole = found.findings()
         parts = np.stack([part.findings()[kind.column] for part in found.parts])
         weakest = parts.min(axis=0) if kind.worse_above else parts.max(axis=0)

@@ -18,8 +18,8 @@ from scipy.stats import brunnermunzel, t
 import mutandis as mm
 from mutandis.engine.tally import Sums
 from mutandis.errors import AlignmentError, DecisionError, OutcomeError, PlanError
+from mutandis.outcomes import measure_named
 from mutandis.outcomes import ordered as levels_module
-from mutandis.outcomes.measures import measure_named
 from mutandis.outcomes.ordered import OrderedKind
 from mutandis.outcomes.outcome import Rule
 from mutandis.rooms.compliance import impact_ratios

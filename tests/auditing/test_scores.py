@@ -218,7 +218,7 @@ def test_scores_need_numbers_that_differ() -> None:
 def test_steps_are_exact_where_decimals_are() -> None:
     values = np.array([3.25, 3.5, 4.75, 10.0])
     scale = ScoreKind.fit("rate", values, worse="higher")
-    assert (scale.best, scale.step, scale.exact) == (Fraction(13, 4), Fraction(1, 4), True)
+    assert (scale.best, scale.step, scale.exact_steps) == (Fraction(13, 4), Fraction(1, 4), True)
     assert scale.count(values).tolist() == [0, 1, 6, 27]
     assert scale.values(scale.count(values)).tolist() == values.tolist()
     turned = ScoreKind.fit("rate", values, worse="lower")
@@ -226,7 +226,7 @@ def test_steps_are_exact_where_decimals_are() -> None:
     assert turned.values(turned.count(values)).tolist() == values.tolist()
     many = np.random.default_rng(1).normal(0, 1, 50_000)
     rough = ScoreKind.fit("z", many, worse="higher")
-    assert not rough.exact
+    assert not rough.exact_steps
     steps = rough.count(many)
     assert steps.min() >= 0
     assert int(steps.max()) * len(many) < 2**31

@@ -17,7 +17,7 @@ from mutandis.auditing.tipping import find_curve, find_tipping
 from mutandis.engine.methods import METHODS
 from mutandis.engine.tally import Sums
 from mutandis.errors import MutandisWarning, PlanError
-from mutandis.outcomes.intervals import TESTS
+from mutandis.outcomes.intervals import INTERVALS
 from tests.oracle import Gower, Matched, Row, World, share, total
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _score_test(p_control: Fraction, n_control: float, p_test: Fraction, n_test:
         )
 
     control, test = share(p_control, n_control), share(p_test, n_test)
-    return float(TESTS["miettinen-nurminen"](control, test, tau=0.0, alpha=0.05).p_value[0])
+    return float(INTERVALS["miettinen-nurminen"](control, test, tau=0.0, alpha=0.05).p_value[0])
 
 
 def random_rows(rng: np.random.Generator, size: int) -> list[Row]:

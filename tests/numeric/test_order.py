@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mutandis.data.columns import Categories, Column, Numbers
-from mutandis.data.equal_rows import row_digests
+from mutandis.data.rows import row_digests
 from mutandis.numeric import order as ordering
 from mutandis.numeric.order import canonical_order, distinct_rows
 

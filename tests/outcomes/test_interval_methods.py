@@ -16,7 +16,7 @@ from scipy.stats import norm
 from mutandis.engine.tally import Sums
 from mutandis.outcomes.intervals import (
     INTERVALS,
-    Counts,
+    Shares,
     constrained_shares,
     miettinen_nurminen,
     score_statistic,
@@ -44,7 +44,7 @@ def share(negatives: int, size: int, split: int = 1) -> Sums:
 
 
 def one(name: str, control: Sums, test: Sums, **options: Any) -> tuple[float, float, float]:
-    found = INTERVALS[name](control, test, **{"tau": 0.0, "alpha": 0.05} | options)  # type: ignore[index]
+    found = INTERVALS[name](control, test, **{"tau": 0.0, "alpha": 0.05} | options)
     return float(found.low[0]), float(found.high[0]), float(found.p_value[0])
 
 
@@ -185,8 +185,7 @@ def test_constrained_shares_are_the_most_likely(
 ) -> None:
     m, n = int(control.places[0]), int(test.places[0])
     x, y = float(control.mean()[0]) * m, float(test.mean()[0]) * n
-    arguments = (control.mean(), test.mean(), np.array([float(m)]), np.array([float(n)]))
-    first, second = constrained_shares(*arguments, np.array([difference]))
+    first, second = constrained_shares(Shares.of(control, test), np.array([difference]))
     ours, counts = float(first[0]), (x, m, y, n)
     assert second[0] == pytest.approx(ours - difference, abs=1e-15)
     numeric = most_likely(counts, difference)
@@ -235,7 +234,7 @@ def test_statsmodels_gives_the_same_bounds(sizes: tuple[int, int]) -> None:
 def test_significance_p_value_and_bound_agree(
     name: str, control: Sums, test: Sums, tau: float, alpha: float
 ) -> None:
-    found = INTERVALS[name](control, test, tau=tau, alpha=alpha)  # type: ignore[index]
+    found = INTERVALS[name](control, test, tau=tau, alpha=alpha)
     assume(not found.degenerate[0])
     assert (found.p_value <= alpha).tolist() == (found.low >= tau).tolist()
     assert 0 <= found.p_value[0] <= 1
@@ -294,8 +293,8 @@ def test_the_default_shrinks_as_groups_grow(
 @given(control=shares(), test=shares())
 def test_the_score_falls_as_the_hypothetical_difference_grows(control: Sums, test: Sums) -> None:
     grid = np.linspace(-0.999, 0.999, 400)
-    counts = Counts(*(np.broadcast_to(column, grid.shape) for column in Counts.of(control, test)))
-    assert (np.diff(score_statistic(*counts, grid)) < 0).all()
+    counts = Shares(*(np.broadcast_to(column, grid.shape) for column in Shares.of(control, test)))
+    assert (np.diff(score_statistic(counts, grid)) < 0).all()
 
 
 @pytest.mark.parametrize("name", INTERVALS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from math import comb
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,9 +18,6 @@ from mutandis.outcomes.intervals import INTERVALS
 from mutandis.outcomes.measures import MEASURES, RISK_DIFFERENCE
 from mutandis.outcomes.outcome import Rule
 
-if TYPE_CHECKING:
-    from mutandis.outcomes.intervals import IntervalName
-
 RULE = Rule(
     kind=REFUSED,
     measure=RISK_DIFFERENCE,
@@ -28,7 +25,7 @@ RULE = Rule(
     tau=Fraction(0),
     alpha=0.05,
 )
-TESTS: list[tuple[IntervalName, float]] = [(name, tau) for name in INTERVALS for tau in (0.0, 0.1)]
+TESTS: list[tuple[str, float]] = [(name, tau) for name in INTERVALS for tau in (0.0, 0.1)]
 
 
 def power(p_control: float, p_test: float, *, k: int, **options: Any) -> float:
@@ -48,7 +45,7 @@ def share(negatives: np.ndarray[Any, Any], k: int) -> Sums:
     return Sums.of(marks=negatives, places=k * ones, parts=ones)
 
 
-def significant(k: int, *, alpha: float, tau: float, interval: IntervalName) -> list[list[bool]]:
+def significant(k: int, *, alpha: float, tau: float, interval: str) -> list[list[bool]]:
     """What an audit says of every pair of refusals: rows are the control group's."""
     controls, tests = np.divmod(np.arange((k + 1) ** 2), k + 1)
     rule = replace(RULE, interval=interval, tau=Fraction(str(tau)), alpha=alpha)
@@ -74,7 +71,7 @@ def enumerated(p_control: float, p_test: float, table: list[list[bool]]) -> floa
 
 @pytest.mark.parametrize(("interval", "tau"), TESTS)
 @pytest.mark.parametrize("k", [1, 5, 15, 24])
-def test_power_is_the_sum_over_all_outcomes(interval: IntervalName, tau: float, k: int) -> None:
+def test_power_is_the_sum_over_all_outcomes(interval: str, tau: float, k: int) -> None:
     options: dict[str, Any] = {"alpha": 0.05, "tau": tau, "interval": interval}
     table = significant(k, **options)
     for p_control, p_test in ((0.6, 0.3), (0.3, 0.6), (0.95, 0.05), (1.0, 0.0), (0.5, 0.5)):
@@ -85,7 +82,7 @@ def test_power_is_the_sum_over_all_outcomes(interval: IntervalName, tau: float, 
 @pytest.mark.parametrize(("interval", "tau"), [*TESTS, ("wald", 0.3), ("miettinen-nurminen", 0.7)])
 @pytest.mark.parametrize("alpha", [0.01, 0.05, 0.2])
 def test_more_refusals_in_the_control_group_are_never_less_significant(
-    interval: IntervalName, tau: float, alpha: float
+    interval: str, tau: float, alpha: float
 ) -> None:
     # power relies on it: it looks for the least that are significant
     for k in (1, 2, 3, 7, 15, 30, 41):
@@ -112,7 +109,7 @@ def test_no_k_is_enough_without_a_difference() -> None:
 
 
 @pytest.mark.parametrize(("interval", "tau"), TESTS)
-def test_the_smallest_difference_has_just_enough_power(interval: IntervalName, tau: float) -> None:
+def test_the_smallest_difference_has_just_enough_power(interval: str, tau: float) -> None:
     options: dict[str, Any] = {"alpha": 0.05, "tau": tau, "interval": interval}
     least = smallest_difference(20, 0.2, power=0.8, **options)
     assert least is not None
@@ -187,7 +184,7 @@ def test_power_of_a_ratio_is_the_sum_over_all_outcomes(measure: Any, tau: float)
                 Sums.of(marks=np.array([n]), places=np.array([k]), parts=np.array([1]))
                 for n in (x, y)
             )
-            found = by.interval("miettinen-nurminen")(control, test, tau=tau, alpha=0.05)
+            found = by.test(control, test, tau=tau, alpha=0.05)
             reached[x, y] = (
                 by.is_beyond(control, test, Fraction(str(tau)))[0] and found.p_value[0] <= 0.05
             )
@@ -205,6 +202,6 @@ def test_a_ratio_needs_its_own_tau() -> None:
     with pytest.raises(PlanError, match=r"tau=0\.0 is below 1"):
         mm.power(0.6, 0.3, measure="risk-ratio")
     with pytest.raises(PlanError, match=r"measure='ratio' is unknown.* Allowed: risk-difference"):
-        mm.power(0.6, 0.3, measure="ratio")  # type: ignore[arg-type]
+        mm.power(0.6, 0.3, measure="ratio")
     with pytest.raises(PlanError, match="interval='wald' is about differences"):
         mm.power(0.6, 0.3, measure="odds-ratio", tau=1.0, interval="wald")

@@ -19,7 +19,7 @@ from mutandis.auditing.members import list_members
 from mutandis.auditing.support import measure_balance, measure_support
 from mutandis.config.schema import settle_interval
 from mutandis.data.columns import Numbers, plain_value, plain_values
-from mutandis.data.equal_rows import number_equal
+from mutandis.data.rows import number_equal
 from mutandis.engine.methods import METHODS
 from mutandis.engine.tally import Pair
 from mutandis.errors import PlanError, UnknownIdError, printable

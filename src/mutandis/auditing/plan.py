@@ -36,7 +36,7 @@ from mutandis.engine.methods import METHODS, Method
 from mutandis.errors import PlanError, printable
 from mutandis.frames import EncodedTable, open_frame
 from mutandis.geometry.distances import check_distance, distance_named
-from mutandis.outcomes.declaration import DECLARATIONS, read_declaration
+from mutandis.outcomes import owner_of, read_declaration
 from mutandis.outcomes.outcome import Rule
 
 if TYPE_CHECKING:
@@ -54,9 +54,7 @@ if TYPE_CHECKING:
     from mutandis.data.protection import Protection
     from mutandis.data.spaces import Combine
     from mutandis.decision.maker import DecisionMaker
-    from mutandis.outcomes.declaration import Declaration
-    from mutandis.outcomes.outcome import Outcome
-    from mutandis.outcomes.words import Words
+    from mutandis.outcomes.outcome import Declaration, Outcome, Words
     from mutandis.scm import Diagnosis, Worldview
     from mutandis.workers import Workers
 
@@ -652,10 +650,11 @@ def _has_outcome(counterfactuals: Any, outcome: str) -> bool:
 def _settle_evidence(evidence: Evidence, declared: Declaration) -> Evidence:
     """Settle measure and interval where the outcome has one of each; refuse those of others."""
     default = {"interval": None, "measure": "risk-difference"}
-    only = {name: getattr(declared, name) for name in default}
+    measure = declared.measure.name if declared.measure else None
+    only: dict[str, Any] = {"interval": declared.interval, "measure": measure}
     for name, value in only.items() if isinstance(evidence, Evidence) else ():
         asked = getattr(evidence, name)
-        owner = next((each for each in DECLARATIONS.values() if getattr(each, name) == asked), None)
+        owner = owner_of(asked)
         if asked in {value, default[name]}:
             continue
         if value is not None:

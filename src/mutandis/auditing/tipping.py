@@ -27,10 +27,10 @@ import numpy as np
 
 from mutandis.auditing.group_comparison import compare_groups, evidence_by
 from mutandis.data.attribute import AttributeKind
-from mutandis.data.by_row import ByRow
 from mutandis.data.columns import Numbers
 from mutandis.data.labels import PLAIN, Labels
 from mutandis.data.population import patch_rows
+from mutandis.data.rows import ByRow
 from mutandis.engine.engine import Engine
 from mutandis.engine.study import World
 from mutandis.engine.tally import Pair, join_pairs

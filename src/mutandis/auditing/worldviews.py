@@ -18,8 +18,8 @@ from mutandis.auditing.doubt import DRAWS
 from mutandis.auditing.protections import check_worldview
 from mutandis.config.schema import AS_GIVEN
 from mutandis.data.attribute import AttributeKind
-from mutandis.data.by_row import ByRow
 from mutandis.data.population import Population
+from mutandis.data.rows import ByRow
 from mutandis.engine.methods import METHODS
 from mutandis.errors import MutandisError, MutandisWarning, PlanError, printable
 from mutandis.scm.additive import Linear

@@ -55,11 +55,10 @@ from mutandis.errors import PlanError, SettingsError
 from mutandis.geometry.distances import distance_named
 from mutandis.geometry.embedding import Scaling
 from mutandis.geometry.index import Ties
-from mutandis.outcomes.intervals import DEFAULT_INTERVAL, IntervalName
-from mutandis.outcomes.measures import AnyMeasure, Measure, measure_named
-from mutandis.outcomes.ordered import Ordered
+from mutandis.outcomes import ALL_INTERVALS, ALL_MEASURES, DECLARATIONS, declare, measure_named
+from mutandis.outcomes.intervals import DEFAULT_INTERVAL
 from mutandis.outcomes.outcome import Direction
-from mutandis.outcomes.score import Score, Worse
+from mutandis.outcomes.score import Worse
 from mutandis.registry import names
 from mutandis.verdicts.multiplicity import Adjustment
 
@@ -67,6 +66,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from mutandis.config.yaml import Document, Path
+    from mutandis.outcomes.measures import Measure
     from mutandis.scm import Worldview
 
 __all__ = [
@@ -84,8 +84,6 @@ __all__ = [
 ]
 
 MethodName = Literal["st", "cst_without", "cst_with", "cf", "cst_matched"]
-AnyInterval = Literal[IntervalName, "welch", "brunner-munzel"]
-"""Those for shares of refusals, and those for scores and for ordered outcomes."""
 
 AS_GIVEN = "as given"
 """The name of the plan's own worldview among others."""
@@ -116,6 +114,12 @@ Distance = Annotated[
 ]
 """The name of a distance: a built-in one, or one of another package."""
 
+_MeasureName = Annotated[
+    str, one_of(lambda: ALL_MEASURES), WithJsonSchema({"enum": [*ALL_MEASURES], "type": "string"})
+]
+_IntervalName = Annotated[
+    str, one_of(lambda: ALL_INTERVALS), WithJsonSchema({"enum": [*ALL_INTERVALS], "type": "string"})
+]
 _Several = BeforeValidator(several)
 _Sizes = Annotated[
     tuple[Size, ...],
@@ -242,8 +246,8 @@ class Evidence(Section):
     'selection-ratio'
     """
 
-    measure: AnyMeasure = "risk-difference"
-    interval: AnyInterval | None = None
+    measure: _MeasureName = "risk-difference"
+    interval: _IntervalName | None = None
     adjust: Adjustment = "benjamini-hochberg"
     direction: Direction = "negative"
     primary: _Primary | None = None
@@ -355,7 +359,7 @@ class Settings(Section):
         return self.evidence.direction == "negative"
 
     @property
-    def interval(self) -> AnyInterval:
+    def interval(self) -> str:
         """The interval, once a plan has settled it."""
         if self.evidence.interval is None:
             raise PlanError("The interval is settled by a plan.")
@@ -394,21 +398,14 @@ class _Outcome(FileSection):
     """Instead of `negative`, where the values have an order: all of them, the best first."""
 
 
-_OUTCOME_KINDS = {
-    "negative": "'negative' is the unfavourable value",
-    "worse": "'worse' the end of a score that is worse",
-    "best_to_worst": "'best_to_worst' the order of all values",
-}
-
-
 def _read_outcome(written: _Outcome) -> dict[str, Any]:
     """Return the arguments `outcome` and `negative` of a plan."""
     found = given(written)
-    kinds = [each for each in _OUTCOME_KINDS if each in found]
+    kinds = [each for each in DECLARATIONS if each in found]
     if len(kinds) > 1:
+        titles = " and ".join(f"{each!r} is for {DECLARATIONS[each].title}" for each in kinds[:2])
         raise SettingsError(
-            f"{kinds[0]!r} and {kinds[1]!r} contradict each other: {_OUTCOME_KINDS[kinds[0]]}, and "
-            f"{_OUTCOME_KINDS[kinds[1]]}. Keep one of them."
+            f"{kinds[0]!r} and {kinds[1]!r} contradict each other: {titles}. Keep one of them."
         )
     if not kinds:
         raise SettingsError(
@@ -416,11 +413,9 @@ def _read_outcome(written: _Outcome) -> dict[str, Any]:
             "decision is a number, write worse: higher, or worse: lower; where its values have an "
             "order, list them all: best_to_worst: [approved, on conditions, refused]."
         )
-    if written.worse is not None:
-        return {"outcome": Score(written.column, worse=written.worse)}
-    if written.best_to_worst is not None:
-        return {"outcome": Ordered(written.column, best_to_worst=written.best_to_worst)}
-    return {"outcome": written.column, "negative": written.negative}
+    if kinds == ["negative"]:
+        return {"outcome": written.column, "negative": written.negative}
+    return {"outcome": declare(written.column, **{kinds[0]: found[kinds[0]]})}
 
 
 class _Protection(FileSection):

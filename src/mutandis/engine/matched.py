@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.data.equal_rows import group_equal, row_digests
+from mutandis.data.rows import group_equal, row_digests
 from mutandis.engine.matches import (
     IMBALANCE,
     IMBALANCE_BY_K,

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mutandis.data.by_row import ByRow
-from mutandis.data.equal_rows import group_equal
+from mutandis.data.rows import ByRow, group_equal
 from mutandis.engine.nearest import limits_of
 from mutandis.engine.tally import ROOM, Sums
 from mutandis.geometry.embedding import Embedded

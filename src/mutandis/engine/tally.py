@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
-from mutandis.data.by_row import ByRow
-from mutandis.data.equal_rows import group_equal, number_equal
+from mutandis.data.rows import ByRow, group_equal, number_equal
 from mutandis.engine.methods import CST_MATCHED
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from mutandis.data.attribute import MISSING, AttributeKind
-from mutandis.data.by_row import ByRow
+from mutandis.data.rows import ByRow
 from mutandis.errors import InputError, MutandisWarning, PlanError
 from mutandis.geometry.lattice import FINE_STEPS, Lattice, find_lattice, float_noise
 from mutandis.geometry.metric import Metric, Points

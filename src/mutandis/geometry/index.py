@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
-from mutandis.data.by_row import ByRow
-from mutandis.data.equal_rows import group_equal
+from mutandis.data.rows import ByRow, group_equal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

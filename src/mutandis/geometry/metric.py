@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from mutandis.data.by_row import ByRow
+from mutandis.data.rows import ByRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

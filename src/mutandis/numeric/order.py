@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.data.columns import Categories, Column
-from mutandis.data.equal_rows import row_digests, sort_order
+from mutandis.data.rows import row_digests
 from mutandis.mapped import in_file, take
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def rows_at_ranks(
     if not keys:
         return ranks if among is None else among[ranks]
     values = keys[0] if among is None else keys[0][among]
-    order = sort_order(values)
+    order = np.argsort(values, kind="stable")
     ordered = values[order]
     first, last = (np.searchsorted(ordered, ordered[ranks], side) for side in ("left", "right"))
     found = order[ranks] if among is None else among[order[ranks]]

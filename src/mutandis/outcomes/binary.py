@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from mutandis.data.columns import Categories, Numbers, describe_levels, frozen, in_order
-from mutandis.engine.tally import difference
 from mutandis.errors import OutcomeError
-from mutandis.outcomes.outcome import Comparison, Kind, Outcome, array_of, read_complete
-from mutandis.outcomes.words import Concerned, Words, capitalised, listed
+from mutandis.outcomes.outcome import (
+    Concerned,
+    Declaration,
+    Kind,
+    Outcome,
+    Words,
+    array_of,
+    capitalised,
+    listed,
+    read_complete,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -22,37 +30,39 @@ if TYPE_CHECKING:
     from mutandis.data.columns import Column
     from mutandis.data.labels import Labels
     from mutandis.engine.tally import Sums
-    from mutandis.outcomes.outcome import Depth, Rule
+    from mutandis.outcomes.intervals import Interval
+    from mutandis.outcomes.outcome import Rule
+
+    Floats = NDArray[np.float64]
+    Bools = NDArray[np.bool_]
 
 __all__ = ["REFUSED", "SHARES", "Binary", "BinaryKind", "BinaryWords"]
 
 
 @dataclass(frozen=True, slots=True)
-class Binary:
+class Binary(Declaration):
     """An outcome with an unfavourable value, or a list of unfavourable classes."""
 
     column: str
     negative: Any = field(kw_only=True)
 
     key: ClassVar[str] = "negative"
-    numeric: ClassVar[bool] = False
     title: ClassVar[str] = "an outcome with two values"
     plural: ClassVar[str] = "shares of refusals"
     example: ClassVar[str] = "{}, negative='no'"
-    measure: ClassVar[str | None] = None
-    interval: ClassVar[str | None] = None
-    values: ClassVar[int | None] = 2
+
+    @property
+    def values(self) -> int:
+        """Two sides."""
+        return 2
 
     def read(self, column: Column, *, finest: bool = False) -> Outcome:
         """Read the outcome column: two values, or several classes of which some are declared."""
         if not isinstance(column, Categories):
             raise TypeError("an outcome with two values is read as categories")
-        declared = _read_classes(self.column, self.negative)
-        occurring = list(read_complete(self.column, column))
-        if declared is not None:
-            return self._read_sides(column, declared, occurring)
-        shown = describe_levels(column)
-        if len(occurring) != 2:
+        classes = _read_classes(self.column, self.negative)
+        occurring, shown = read_complete(self.column, column), describe_levels(column)
+        if classes is None and len(occurring) != 2:
             values = "distinct value" if len(occurring) == 1 else "distinct values"
             raise OutcomeError(
                 f"Outcome {self.column!r} has {len(occurring)} {values} ({shown}), not two. "
@@ -60,52 +70,31 @@ class Binary:
                 "favourable and one unfavourable value, or list the unfavourable ones of several: "
                 "negative=['no', 'later']."
             )
-        code = column.code_of(self.negative)
-        if code not in occurring:
-            raise OutcomeError(
-                f"negative={self.negative!r} is not a value of outcome {self.column!r} ({shown}). "
-                "Name the unfavourable one of these values."
-            )
-        occurring.remove(code)
-        negative, positive = column.levels[code], column.levels[occurring[0]]
-        return Outcome(
-            column=self.column,
-            kind=BinaryKind(negative=negative, positive=positive),
-            codes=frozen(column.codes == code),
-        )
-
-    def _read_sides(
-        self, column: Categories, declared: tuple[Any, ...], occurring: Sequence[int]
-    ) -> Outcome:
-        """Split the classes into the declared ones, which are unfavourable, and all others."""
-        codes = [column.code_of(value) for value in declared]
-        for value, code in zip(declared, codes, strict=True):
+        codes = {column.code_of(value): value for value in classes or (self.negative,)}
+        for code, value in codes.items():
             if code not in occurring:
                 raise OutcomeError(
-                    f"negative={list(declared)!r} names {value!r}, which is not a value of outcome "
-                    f"{self.column!r} ({describe_levels(column)}). Name the unfavourable ones of "
-                    "these values."
+                    f"negative={value!r} is not a value of outcome {self.column!r} ({shown}). Name "
+                    "the unfavourable ones of these values."
                 )
         others = [code for code in occurring if code not in codes]
         if not others:
             raise OutcomeError(
-                f"negative={list(declared)!r} names every value of outcome {self.column!r}: no "
-                "decision would be favourable. Name the unfavourable values only."
+                f"negative= names every value of outcome {self.column!r}: no decision would be "
+                "favourable. Name the unfavourable values only."
             )
         negatives = tuple(column.levels[code] for code in codes if code is not None)
         positives = tuple(column.levels[code] for code in others)
         several = len(occurring) > 2
-        return Outcome(
-            column=self.column,
-            kind=BinaryKind(
-                negative=_either(negatives),
-                positive=_either(positives),
-                negatives=negatives if several else (),
-                positives=positives if several else (),
-            ),
-            codes=frozen(~np.isin(column.codes, others)),
-            on_record=column if several else None,
+        kind = BinaryKind(
+            negative=_either(negatives),
+            positive=_either(positives),
+            negatives=negatives if several else (),
+            positives=positives if several else (),
         )
+        refused = frozen(~np.isin(column.codes, others))
+        record = column if several else None
+        return Outcome(column=self.column, kind=kind, codes=refused, on_record=record)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,17 +112,10 @@ class BinaryKind(Kind):
 
     two_sided: ClassVar[bool] = True
 
-    @property
-    def width(self) -> int:
-        """One: who was refused."""
-        return 1
-
     def marks(self, codes: NDArray[Any]) -> NDArray[Any]:
-        """Return who was refused."""
         return codes[..., np.newaxis]
 
-    def codes(self, marks: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return who was refused."""
+    def codes(self, marks: NDArray[np.int64]) -> Bools:
         return np.asarray(marks[..., 0], dtype=np.bool_)
 
     @property
@@ -146,17 +128,12 @@ class BinaryKind(Kind):
         """All values on record, the unfavourable ones first."""
         return (*self.negatives, *self.positives) or (self.negative, self.positive)
 
-    @property
-    def sides(self) -> dict[Any, bool]:
-        """Whether a value is unfavourable, for all values on record and the names of both sides."""
-        both = {self.positive: False, self.negative: True}
-        return both | dict.fromkeys(self.positives, False) | dict.fromkeys(self.negatives, True)
-
-    def code(self, values: Column) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def code(self, values: Column) -> tuple[Bools, Bools]:
         """Return which values are unfavourable, and which are values of the outcome at all."""
         if isinstance(values, Numbers):
             raise TypeError("an outcome with two values is read as categories")
-        sides = self.sides
+        sides = {self.positive: False, self.negative: True}
+        sides |= dict.fromkeys(self.positives, False) | dict.fromkeys(self.negatives, True)
         return (
             values.look_up(sides, otherwise=False).astype(np.bool_),
             values.look_up(dict.fromkeys(sides, True), otherwise=False).astype(np.bool_),
@@ -164,17 +141,14 @@ class BinaryKind(Kind):
 
     @property
     def listing(self) -> tuple[Any, ...]:
-        """All values, by their texts."""
         return tuple(sorted(self.classes, key=str))
 
     @property
     def unknown(self) -> str:
-        """Neither of both values."""
         return f"neither {self.negative!r} nor {self.positive!r}"
 
     @property
     def allowed(self) -> str:
-        """The values on record, or truth values."""
         values = self.classes
         return (
             f"the outcome's own values, {', '.join(map(repr, values[:-1]))} and {values[-1]!r}, or "
@@ -183,44 +157,36 @@ class BinaryKind(Kind):
         )
 
     def values(self, codes: NDArray[Any]) -> NDArray[Any]:
-        """Return the value of each side."""
         # truth values, never positions: b() may answer with 0, 1 or more
         both = array_of((self.positive, self.negative))
         return both[np.asarray(codes, dtype=np.bool_).astype(np.intp)]
 
     def column(self, codes: NDArray[Any]) -> Column:
-        """Return the sides as categories."""
         return Categories(codes.astype(np.int32), (self.positive, self.negative))
 
-    def ends(self, codes: NDArray[Any]) -> tuple[int, int]:
-        """Return approved and refused."""
-        return 0, 1
-
-    def pool(self, decided: Sequence[NDArray[Any]], point: NDArray[Any]) -> NDArray[np.bool_]:
+    def pool(self, decided: Sequence[NDArray[Any]], point: NDArray[Any]) -> Bools:
         """Return what most draws decide; the decision on the point where they are even."""
         refused = np.sum(decided, axis=0)
         return np.where(2 * refused == len(decided), point, 2 * refused > len(decided))
 
-    def compare(self, control: Sums, test: Sums, rule: Rule, *, depth: Depth) -> Comparison:
-        """Compare shares by the measure of the rule; evidence is decided on integers."""
-        numerator, denominator = difference(control, test)
-        tested = rule.measure.tested(rule.interval, depth)
-        return Comparison.of(
-            np.asarray(numerator / denominator, dtype=np.float64),
-            rule.measure.is_beyond(control, test, rule.tau),
-            tested(control, test, tau=float(rule.tau), alpha=rule.alpha),
-            alpha=rule.alpha,
-        )
+    def is_beyond(self, control: Sums, test: Sums, rule: Rule, exact: Any) -> Bools:
+        """Ask the measure, which may be a ratio."""
+        return rule.measure.is_beyond(control, test, rule.tau)
 
-    def differences(self, control: Sums, test: Sums) -> NDArray[np.float64]:
-        """Return p_control - p_test."""
-        numerator, denominator = difference(control, test)
-        return np.asarray(numerator / denominator, dtype=np.float64)
+    def test(
+        self,
+        control: Sums,
+        test: Sums,
+        rule: Rule,
+        delta: Floats,
+        *,
+        bounds: bool,
+    ) -> Interval:
+        """Test shares by the measure and the interval of the rule."""
+        settings: Any = {"tau": float(rule.tau), "alpha": rule.alpha, "interval": rule.interval}
+        return rule.measure.test(control, test, bounds=bounds, **settings)
 
-    def averages(
-        self, control: Sums, test: Sums
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the shares of refusals."""
+    def averages(self, control: Sums, test: Sums) -> tuple[Floats, Floats]:
         return control.mean(), test.mean()
 
     def is_worse(
@@ -230,15 +196,14 @@ class BinaryKind(Kind):
         *,
         tau: Fraction,
         worse: bool = True,
-    ) -> NDArray[np.bool_]:
-        """Return who was refused, or approved."""
+    ) -> Bools:
         refused = np.asarray(codes, dtype=np.bool_)
         return refused if worse else ~refused
 
     def own_case(
         self, codes: NDArray[Any], matches: Sums, rule: Rule
-    ) -> tuple[NDArray[np.float64], NDArray[np.object_]]:
-        """Refused although fewer than half of one's own matches were.
+    ) -> tuple[Floats, NDArray[np.object_]]:
+        """Return who was refused although fewer than half of their own matches were.
 
         Where better treatment is looked for: approved, although more than half were refused. A
         complainant with the other outcome has no case, whether there are matches or not.
@@ -250,16 +215,10 @@ class BinaryKind(Kind):
         answer[concerned & np.isnan(own)] = None
         return own, answer
 
-    def against(self, own: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Fewer refusals among one's matches support a case."""
-        return -own
-
     def words(self, column: str, labels: Labels) -> BinaryWords:
-        """Return the words of shares of refusals."""
         return BinaryWords(kind=self, column=column, labels=labels)
 
     def declaration(self) -> Mapping[str, Any]:
-        """Name the unfavourable value, or list the unfavourable classes."""
         return {"negative": list(self.negatives) if self.several else self.negative}
 
 
@@ -325,10 +284,6 @@ class BinaryWords(Words):
         return share, self.labels.negative
 
     @property
-    def own_average(self) -> str:
-        return f"{capitalised(self.labels.negative)}, own matches"
-
-    @property
     def caption(self) -> str:
         return f"Shares {self.labels.negative}, their difference, and the verdict."
 
@@ -338,10 +293,6 @@ class BinaryWords(Words):
 
     def is_filled(self, value: Any, own: Any) -> bool:
         return bool(value == self.kind.negative) or value in self.kind.negatives
-
-    @property
-    def changing_first(self) -> str:
-        return "People who hold the largest part of a place change first."
 
     @property
     def definition(self) -> str:
@@ -407,10 +358,8 @@ class BinaryWords(Words):
 
     def changed(self, before: NDArray[Any], after: NDArray[Any], *, drawn: bool) -> str:
         # to whole people, where these are averages over draws
-        granted, refused = (
-            round(float((1 - after)[before].sum())),
-            round(float(after[~before].sum())),
-        )
+        granted = round(float((1 - after)[before].sum()))
+        refused = round(float(after[~before].sum()))
         return (
             f"{', on average over the draws,' if drawn else ','} {granted:,} of the "
             f"{int(before.sum()):,} complainants who were {self.labels.negative} would not have "

@@ -1,129 +1,170 @@
-"""Confidence intervals for Δp with the tests that belong to them, one entry per complainant.
+"""Intervals for a difference of two groups, with the tests that belong to them.
 
-Bounds are two one-sided ones at level 1 - α each, the p-value tests H0: π ≤ τ, and both come from
-the same statistic. All of it is conditional on the worldview: it says how far chance in *who was
-decided upon* could explain Δp, not whether the counterfactual is the right one.
+There is one entry per complainant. Bounds are one-sided at level 1 - α on either side, and the
+p-value tests H0: π ≤ τ with the same statistic. All of it is conditional on the worldview: it
+measures chance in the decisions, not the quality of the counterfactuals.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from mutandis.data.by_row import ByRow
+from mutandis.data.rows import ByRow
 from mutandis.engine.tally import difference
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from mutandis.engine.tally import Sums
 
-__all__ = [
-    "DEFAULT_INTERVAL",
-    "INTERVALS",
-    "TESTS",
-    "Bounds",
-    "Interval",
-    "IntervalMethod",
-    "IntervalName",
-    "no_interval",
-]
+    Floats: TypeAlias = NDArray[np.float64]
+
+__all__ = ["DEFAULT_INTERVAL", "DESCRIPTIONS", "INTERVALS", "Bounds", "Interval", "IntervalMethod"]
 
 # of a difference of shares, or of a z: far below anything that is ever shown
 _TOLERANCE = 1e-13
 # where a statistic is infinite, a root finder needs a number: farther than any critical value
 _FARTHEST_SCORE = 50.0
+# degrees of freedom at which Student's distribution is the normal one
+_NORMAL = 1e300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds(ByRow):
     """Two one-sided bounds at level 1 - α each."""
 
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
+    low: Floats
+    high: Floats
 
     def inverted(self) -> Bounds:
-        """Give the bounds of the reciprocal of a ratio; 0 and infinity are those of each other."""
+        """Return the bounds of the reciprocal of a ratio; 0 and infinity change places."""
         with np.errstate(divide="ignore"):
             return Bounds(low=1 / self.high, high=1 / self.low)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval(ByRow):
-    """Two one-sided bounds of Δp at level 1 - α each, and the p-value of H0: π ≤ τ.
+    """Two one-sided bounds of Δ at level 1 - α each, and the p-value of H0: π ≤ τ."""
 
-    Together the bounds are an interval at level 1 - 2α. It is `degenerate` where it has no width,
-    which claims a certainty that no sample of k people has. Where the measure is a ratio, its own
-    bounds are `measured`, and the p-value is that of the ratio.
-    """
-
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    p_value: NDArray[np.float64]
-    degenerate: NDArray[np.bool_]
-    measured: Bounds | None = None
+    low: Floats
+    high: Floats
+    p_value: Floats
+    degenerate: NDArray[np.bool_]  # without width, a certainty that no sample of k people has
+    measured: Bounds | None = None  # of a ratio, which the p-value is then about
 
     @classmethod
-    def without_bounds(cls, p_value: NDArray[np.float64]) -> Interval:
-        """Make the result of a test that has no bounds."""
+    def without_bounds(cls, p_value: Floats) -> Interval:
+        """Return the result of a test that has no bounds."""
         missing = np.full(len(p_value), np.nan)
         return cls(low=missing, high=missing, p_value=p_value, degenerate=_nowhere(p_value))
 
 
-def _nowhere(like: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _nowhere(like: Floats) -> NDArray[np.bool_]:
     return np.zeros(len(like), dtype=np.bool_)
 
 
-class Counts(NamedTuple):
-    """The shares of both groups, their sizes, and the variance of estimates, as floats."""
+class Shares(NamedTuple):
+    """The shares of both groups, their sizes, and their variances as estimates, as floats."""
 
-    p_control: NDArray[np.float64]
-    p_test: NDArray[np.float64]
-    n_control: NDArray[np.float64]
-    n_test: NDArray[np.float64]
-    doubt: NDArray[np.float64]
+    p_control: Floats
+    p_test: Floats
+    n_control: Floats
+    n_test: Floats
+    doubt_control: Floats
+    doubt_test: Floats
 
     @classmethod
-    def of(cls, control: Sums, test: Sums) -> Counts:
+    def of(cls, control: Sums, test: Sums) -> Shares:
+        """Return those of both sums, rounded once."""
+        nothing = np.zeros(len(control.places))
         return cls(
             p_control=control.mean(),
             p_test=test.mean(),
             n_control=control.weight,
             n_test=test.weight,
-            doubt=_doubt(control, test),
+            doubt_control=nothing if control.doubt is None else control.doubt,
+            doubt_test=nothing if test.doubt is None else test.doubt,
         )
 
     @property
-    def delta(self) -> NDArray[np.float64]:
+    def delta(self) -> Floats:
+        """The difference of the shares."""
         return self.p_control - self.p_test
 
     @property
-    def exchanged(self) -> Counts:
+    def doubt(self) -> Floats:
+        """The variance of the difference that comes from estimates, and not from chance."""
+        return self.doubt_control + self.doubt_test
+
+    @property
+    def exchanged(self) -> Shares:
         """The same with control and test group exchanged."""
-        return Counts(self.p_test, self.p_control, self.n_test, self.n_control, self.doubt)
+        return Shares(*(self[place] for place in (1, 0, 3, 2, 5, 4)))
 
 
-def _doubt(control: Sums, test: Sums) -> NDArray[np.float64]:
-    """Give the variance of Δp that comes from estimates, and not from who was decided upon."""
-    known = [share.doubt for share in (control, test) if share.doubt is not None]
-    return np.asarray(sum(known, np.zeros(len(control.places))), dtype=np.float64)
+def critical_value(alpha: float) -> float:
+    """Return the normal quantile of 1 - α."""
+    from scipy.special import ndtri
+
+    return -float(ndtri(alpha))
+
+
+def upper_tail(statistic: Floats) -> Floats:
+    """Return the normal probability of a larger value."""
+    from scipy.special import ndtr
+
+    return np.asarray(ndtr(-statistic), dtype=np.float64)
+
+
+def match_bound(low: Floats, p_value: Floats, *, tau: float, alpha: float) -> Floats:
+    """Keep the last bit of a lower bound from contradicting the p-value that it belongs to."""
+    rejected = p_value <= alpha
+    return np.where(rejected, np.maximum(low, tau), np.minimum(low, np.nextafter(tau, -1)))
+
+
+# --- roots ----------------------------------------------------------------------------------------
+
+
+def lower_bounds(
+    statistic: Callable[[Shares, Floats], Floats],
+    shares: Shares,
+    low: float,
+    high: Floats | float,
+    *,
+    alpha: float,
+) -> tuple[Floats, Floats]:
+    """Find where a falling statistic reaches z_α, for the groups and for the exchanged groups.
+
+    The upper bound is on the same curve seen from the other side: exchanging the groups mirrors
+    every bit. Both are looked for together, since a search takes long to begin.
+    """
+    both = Shares(*map(np.concatenate, zip(shares, shares.exchanged, strict=True)))
+
+    def gap(at: Floats, *arguments: Floats) -> Floats:
+        *columns, target = arguments
+        return np.clip(statistic(Shares(*columns), at) - target, -_FARTHEST_SCORE, _FARTHEST_SCORE)
+
+    critical = np.full_like(both.p_control, critical_value(alpha))
+    found = find_crossing(gap, low, high, (*both, critical))
+    return found[: len(shares.p_test)], found[len(shares.p_test) :]
 
 
 def find_crossing(
-    falling: Callable[..., NDArray[np.float64]],
-    low: NDArray[np.float64] | float,
-    high: NDArray[np.float64] | float,
-    arguments: Sequence[NDArray[np.float64]],
-) -> NDArray[np.float64]:
+    falling: Callable[..., Floats],
+    low: Floats | float,
+    high: Floats | float,
+    arguments: Sequence[Floats],
+) -> Floats:
     """Find where each of many falling curves crosses zero, between low and high.
 
-    The `arguments` have an entry for each curve. A curve that lies below zero throughout gives
-    `low`, one that lies above gives `high`.
+    The `arguments` have an entry for each curve. A curve that is below zero throughout has its
+    crossing at `low`, one that is above at `high`.
     """
     low = np.broadcast_to(np.asarray(low, dtype=np.float64), arguments[0].shape)
     high = np.broadcast_to(np.asarray(high, dtype=np.float64), arguments[0].shape)
@@ -137,11 +178,8 @@ def find_crossing(
 
 
 def _find_roots(
-    falling: Callable[..., NDArray[np.float64]],
-    x1: NDArray[np.float64],
-    x2: NDArray[np.float64],
-    arguments: Sequence[NDArray[np.float64]],
-) -> NDArray[np.float64]:
+    falling: Callable[..., Floats], x1: Floats, x2: Floats, arguments: Sequence[Floats]
+) -> Floats:
     """Find the roots of many curves that change their sign between x1 and x2.
 
     Chandrupatla (1997), A new hybrid quadratic/bisection algorithm, Advances in Engineering
@@ -176,29 +214,17 @@ def _find_roots(
         t = np.clip(np.where(safe, quadratic, 0.5), edge, 1 - edge)
 
 
-def match_bound(
-    low: NDArray[np.float64], p_value: NDArray[np.float64], *, tau: float, alpha: float
-) -> NDArray[np.float64]:
-    """Keep the last bit of a lower bound from contradicting the p-value that it belongs to."""
-    rejected = p_value <= alpha
-    return np.where(rejected, np.maximum(low, tau), np.minimum(low, np.nextafter(tau, -1)))
+# --- Miettinen–Nurminen: the default --------------------------------------------------------------
 
 
-def critical_value(alpha: float) -> float:
-    from scipy.special import ndtri
-
-    return -float(ndtri(alpha))
-
-
-# --- Miettinen–Nurminen: the default -----------------------------------------------------------
-
-
-def miettinen_nurminen(control: Sums, test: Sums, *, tau: float, alpha: float) -> Interval:
-    r"""Score interval and test for a difference of two shares.
+def miettinen_nurminen(
+    control: Sums, test: Sums, *, tau: float, alpha: float, bounds: bool = True
+) -> Interval:
+    r"""Compute the score interval and test for a difference of two shares.
 
     A score test asks how far Δp lies from a hypothetical difference δ in units of the standard
     error *that δ implies*. So it never has zero width: if both groups were refused throughout, a
-    smaller true difference is still possible, and the interval says so.
+    smaller true difference is still possible. Without `bounds`, the p-values are the same.
 
     Notes
     -----
@@ -209,76 +235,48 @@ def miettinen_nurminen(control: Sums, test: Sums, *, tau: float, alpha: float) -
               \frac{\tilde p_t (1 - \tilde p_t)}{n_t}\right) \frac{n_c + n_t}{n_c + n_t - 1} + s^2}}
 
     with the shares of highest likelihood among those that differ by δ, and the variance s² of
-    shares that rest on estimates (0 elsewhere). It falls as δ grows. The
-    lower bound is where it reaches :math:`z_\alpha`, the upper where it reaches
-    :math:`-z_\alpha`, the p-value of π ≤ τ is :math:`1 - \Phi(z(\tau))`: three readings of one
-    curve, so that significance, p-value and bound cannot contradict each other.
+    shares that rest on estimates (0 elsewhere). It falls as δ grows. The lower bound is where it
+    reaches :math:`z_\alpha`, the upper where it reaches :math:`-z_\alpha`, the p-value of π ≤ τ is
+    :math:`1 - \Phi(z(\tau))`: three readings of one curve, which cannot contradict each other.
 
     References
     ----------
     Miettinen, Nurminen (1985), Comparative analysis of two rates, Statistics in Medicine 4,
     213-226. Farrington, Manning (1990), ibid. 9, 1447-1454, for the constrained shares.
     """
-    counts = Counts.of(control, test)
-    # the upper bound is on the same curve seen from the other side: exchanging the groups mirrors
-    # every bit; both are looked for together, since a search takes long to begin
-    both = Counts(*map(np.concatenate, zip(counts, counts.exchanged, strict=True)))
-    critical = np.full_like(both.delta, critical_value(alpha))
-    bounds = find_crossing(_score_gap, -1.0, both.delta, (*both, critical))
-    p_value = _score_p_value(control, test, tau=tau)
+    shares = Shares.of(control, test)
+    p_value = upper_tail(score_statistic(shares, np.full_like(shares.p_control, tau)))
+    if not bounds:
+        return Interval.without_bounds(p_value)
+    highest = np.concatenate([shares.delta, shares.exchanged.delta])
+    low, mirrored = lower_bounds(score_statistic, shares, -1.0, highest, alpha=alpha)
     return Interval(
-        low=match_bound(bounds[: len(p_value)], p_value, tau=tau, alpha=alpha),
-        high=-bounds[len(p_value) :],
+        low=match_bound(low, p_value, tau=tau, alpha=alpha),
+        high=-mirrored,
         p_value=p_value,
         degenerate=_nowhere(p_value),
     )
 
 
-def _score_gap(delta: NDArray[np.float64], *arguments: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Tell how far the statistic lies above its target, which is the last argument."""
-    *counts, target = arguments
-    gap = score_statistic(*Counts(*counts), delta) - target
-    return np.clip(gap, -_FARTHEST_SCORE, _FARTHEST_SCORE)
-
-
-def _score_p_value(control: Sums, test: Sums, *, tau: float) -> NDArray[np.float64]:
-    from scipy.special import ndtr
-
-    counts = Counts.of(control, test)
-    statistic = score_statistic(*counts, np.full_like(counts.p_control, tau))
-    return np.asarray(ndtr(-statistic), dtype=np.float64)
-
-
-def score_statistic(  # noqa: PLR0917 - the columns of `Counts`
-    p_control: NDArray[np.float64],
-    p_test: NDArray[np.float64],
-    n_control: NDArray[np.float64],
-    n_test: NDArray[np.float64],
-    doubt: NDArray[np.float64],
-    delta: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Give z(δ); 0 where Δp is δ itself, infinite where δ leaves no room for chance."""
-    first, second = constrained_shares(p_control, p_test, n_control, n_test, delta)
+def score_statistic(shares: Shares, delta: Floats) -> Floats:
+    """Return z(δ); 0 where Δp is δ itself, infinite where δ leaves no room for chance."""
+    first, second = constrained_shares(shares, delta)
+    n_control, n_test = shares.n_control, shares.n_test
     together = n_control + n_test
     variance = first * (1 - first) / n_control + second * (1 - second) / n_test
-    error = np.sqrt(np.maximum(variance, 0.0) * together / (together - 1) + doubt)
-    distance = p_control - p_test - delta
+    error = np.sqrt(np.maximum(variance, 0.0) * together / (together - 1) + shares.doubt)
+    distance = shares.p_control - shares.p_test - delta
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(distance == 0, 0.0, distance / error)
 
 
-def constrained_shares(
-    p_control: NDArray[np.float64],
-    p_test: NDArray[np.float64],
-    n_control: NDArray[np.float64],
-    n_test: NDArray[np.float64],
-    delta: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Give the shares of highest likelihood among those whose difference is δ.
+def constrained_shares(shares: Shares, delta: Floats) -> tuple[Floats, Floats]:
+    """Return the shares of highest likelihood among those whose difference is δ.
 
     The likelihood equation is a cubic; this is its only root in range, in Farrington and
     Manning's closed form.
     """
+    p_control, p_test, n_control, n_test, *_ = shares
     ratio = n_test / n_control
     cubic = 1 + ratio
     if not delta.any():
@@ -307,11 +305,11 @@ def constrained_shares(
     return first, first - delta
 
 
-# --- Wald: the one that the paper uses ---------------------------------------------------------
+# --- Wald: the one that the paper uses ------------------------------------------------------------
 
 
-def wald(control: Sums, test: Sums, *, tau: float, alpha: float) -> Interval:
-    r"""Wald interval and test: the one the paper uses.
+def wald(control: Sums, test: Sums, *, tau: float, alpha: float, bounds: bool = True) -> Interval:  # noqa: ARG001 - bounds cost nothing
+    r"""Compute the Wald interval and test.
 
     Notes
     -----
@@ -325,11 +323,15 @@ def wald(control: Sums, test: Sums, *, tau: float, alpha: float) -> Interval:
     Thanh, Ruggieri, Turini (2011), k-NN as an implementation of situation testing for
     discrimination discovery and prevention, KDD.
     """
-    delta, error = _difference_and_error(control, test)
+    p_control, p_test, n_control, n_test, *_ = shares = Shares.of(control, test)
+    numerator, denominator = difference(control, test)
+    delta = np.asarray(numerator / denominator, dtype=np.float64)
+    variance = p_control * (1 - p_control) / n_control + p_test * (1 - p_test) / n_test
+    error = np.sqrt(variance + shares.doubt)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p_value = upper_tail(np.where(delta == tau, 0.0, (delta - tau) / error))
     margin = critical_value(alpha) * error
-    p_value = _wald_p_value(control, test, tau=tau)
-    degenerate = error == 0
-    low = delta - margin
+    degenerate, low = error == 0, delta - margin
     return Interval(
         low=np.where(degenerate, low, match_bound(low, p_value, tau=tau, alpha=alpha)),
         high=delta + margin,
@@ -338,51 +340,64 @@ def wald(control: Sums, test: Sums, *, tau: float, alpha: float) -> Interval:
     )
 
 
-def _difference_and_error(
-    control: Sums, test: Sums
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    numerator, denominator = difference(control, test)
-    delta = np.asarray(numerator / denominator, dtype=np.float64)
-    return delta, np.sqrt(_variance(control) + _variance(test) + _doubt(control, test))
+# --- differences whose variance is estimated ------------------------------------------------------
 
 
-def _variance(share: Sums) -> NDArray[np.float64]:
-    p = share.mean()
-    return np.asarray(p * (1 - p) / share.weight, dtype=np.float64)
+class Student(NamedTuple):
+    """A test by Student's distribution: its statistic, the standard error, and the interval."""
+
+    statistic: Floats
+    error: Floats
+    low: Floats
+    high: Floats
+    p_value: Floats
+
+    @classmethod
+    def of(
+        cls,
+        delta: Floats,
+        variances: Sequence[Floats],
+        groups: tuple[Sums, Sums],
+        *,
+        tau: float,
+        alpha: float,
+        scale: float = 1.0,
+    ) -> Student:
+        """Test a difference by the variance in both groups and Satterthwaite's degrees of freedom.
+
+        The `variances` are divided by the sizes of their groups; `scale` is what a unit of doubt
+        counts. Without any variance there is nothing to estimate it from: no degrees of freedom.
+        """
+        from scipy.special import stdtr, stdtrit
+
+        sides, free = [], []
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for variance, group in zip(variances, groups, strict=True):
+                # one person alone has no variance
+                sides.append(np.where(variance == 0, 0.0, variance / (group.weight - 1)))
+                free.append(np.where(sides[-1] == 0, 0.0, sides[-1] ** 2 / (group.weight - 1)))
+            chance = sides[0] + sides[1]
+            freedom = np.where(chance == 0, _NORMAL, chance**2 / (free[0] + free[1]))
+            error = np.sqrt(sum((g.doubt * scale for g in groups if g.doubt is not None), chance))
+            statistic = np.where(delta == tau, 0.0, (delta - tau) / error)
+        margin = -np.asarray(stdtrit(freedom, alpha)) * error
+        p_value = np.asarray(stdtr(freedom, -statistic), dtype=np.float64)
+        return cls(statistic, error, delta - margin, delta + margin, p_value)
 
 
-def _wald_p_value(control: Sums, test: Sums, *, tau: float) -> NDArray[np.float64]:
-    from scipy.special import ndtr
+# --- by name --------------------------------------------------------------------------------------
 
-    delta, error = _difference_and_error(control, test)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        statistic = np.where(delta == tau, 0.0, (delta - tau) / error)
-    return np.asarray(ndtr(-statistic), dtype=np.float64)
-
-
-# --- by name -----------------------------------------------------------------------------------
-
-IntervalName = Literal["miettinen-nurminen", "wald"]
 IntervalMethod = Callable[..., Interval]
 
-DEFAULT_INTERVAL: IntervalName = "miettinen-nurminen"
+DEFAULT_INTERVAL: Final = "miettinen-nurminen"
 
-
-def score_test(control: Sums, test: Sums, *, tau: float, alpha: float) -> Interval:  # noqa: ARG001 - as every test
-    """Compute the p-values of `miettinen_nurminen` without its bounds, whose roots take time."""
-    return Interval.without_bounds(_score_p_value(control, test, tau=tau))
-
-
-def no_interval(control: Sums, test: Sums, **options: float) -> Interval:  # noqa: ARG001
-    """Leave bounds and p-values out: for comparisons that ask for evidence alone."""
-    return Interval.without_bounds(np.full(len(control.places), np.nan))
-
-
-INTERVALS: dict[IntervalName, IntervalMethod] = {
+INTERVALS: Final[Mapping[str, IntervalMethod]] = {
     "miettinen-nurminen": miettinen_nurminen,
     "wald": wald,
 }
-"""Every interval by its name; `interval=` of an audit picks one."""
+"""Every interval of shares by its name; `interval=` of an audit picks one."""
 
-TESTS: dict[IntervalName, IntervalMethod] = {**INTERVALS, "miettinen-nurminen": score_test}
-"""The same p-values, without bounds that take longer than the test itself: for counting."""
+DESCRIPTIONS: Final[Mapping[str, str]] = {
+    "miettinen-nurminen": "Miettinen and Nurminen's score method",
+    "wald": "Wald's method, which has no width where a group was treated alike",
+}

@@ -1,7 +1,7 @@
 """Outcomes with an order and no distances: approved, approved on conditions, refused.
 
 A level is coded by its place from the best one, so that larger is worse. Groups sum how many people
-are beyond each level but the last, which tells how many are at each of them.
+are beyond each level but the last, from which follows how many are at each of them.
 
 The relative effect θ is the probability that a person of the control group has a worse outcome than
 a person of the test group, ties counted half: ½ where neither group is worse off. Δ = θ - ½ is
@@ -12,27 +12,28 @@ its size, or the effective number of a matched group.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 from math import comb, floor
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
 from mutandis.data.columns import Categories, Numbers, describe_levels, frozen
-from mutandis.engine.tally import SAFE, Sums, exceeds
+from mutandis.engine.tally import SAFE
 from mutandis.errors import OutcomeError, PlanError
-from mutandis.outcomes.intervals import Interval, match_bound
-from mutandis.outcomes.outcome import Comparison, Kind, Outcome, array_of, read_complete
-from mutandis.outcomes.words import (
-    Concerned,
+from mutandis.outcomes.intervals import Interval, Student, match_bound
+from mutandis.outcomes.measures import Measure
+from mutandis.outcomes.outcome import (
+    Declaration,
+    Kind,
+    Outcome,
     Words,
-    compared_with,
-    count_moved,
+    array_of,
     listed,
-    set_against,
+    read_complete,
 )
 
 if TYPE_CHECKING:
@@ -42,22 +43,34 @@ if TYPE_CHECKING:
 
     from mutandis.data.columns import Column
     from mutandis.data.labels import Labels
-    from mutandis.outcomes.outcome import Depth, Rule
+    from mutandis.engine.tally import Sums
+    from mutandis.outcomes.outcome import Rule
 
-__all__ = ["Ordered", "OrderedKind", "OrderedWords"]
+    Floats = NDArray[np.float64]
+    Codes = NDArray[np.int64]
+
+__all__ = ["RELATIVE_EFFECT", "Ordered", "OrderedKind", "OrderedWords"]
 
 # a group sums a column for each level but one
 _MOST_LEVELS = 32
-# degrees of freedom at which Student's distribution is the normal one
-_NORMAL = 1e300
 # up to so many tables are listed; of more, so many are drawn
 _MOST_TABLES = 20_000
 # statistics that differ by less are equal
 _ROUNDING = 1e-9
 
+RELATIVE_EFFECT: Final = Measure(
+    name="relative-effect",
+    symbol="Δ",
+    formula="θ − ½, θ = P(control worse) + ½ P(both equal)",
+    tau="outside [0, 0.5). Give the least θ - ½ that counts as evidence, such as 0.05: θ is the "
+    "probability that a person of the control group has a worse outcome than one of the test "
+    "group, equal ones counted half. 0 takes any.",
+    largest=0.5,
+)
 
-@dataclass(frozen=True, slots=True, init=False)
-class Ordered:
+
+@dataclass(frozen=True, slots=True)
+class Ordered(Declaration):
     """An outcome whose values have an order, from the best to the worst.
 
     Parameters
@@ -70,67 +83,56 @@ class Ordered:
     Examples
     --------
     >>> Ordered("answer", best_to_worst=["approved", "on conditions", "refused"])
-    Ordered('answer', best_to_worst=['approved', 'on conditions', 'refused'])
+    Ordered(column='answer', best_to_worst=('approved', 'on conditions', 'refused'))
     >>> Ordered("answer", best_to_worst=["approved", "refused"])
     Traceback (most recent call last):
     mutandis.errors.PlanError: best_to_worst= has 2 levels, and an order takes from 3 to 32. An ...
     """
 
     column: str
-    best_to_worst: tuple[Any, ...]
+    best_to_worst: Iterable[Any] = field(kw_only=True)
 
     key: ClassVar[str] = "best_to_worst"
-    numeric: ClassVar[bool] = False
     title: ClassVar[str] = "an ordered outcome"
     plural: ClassVar[str] = "ordered outcomes"
     example: ClassVar[str] = "Ordered({}, best_to_worst=[…])"
-    measure: ClassVar[str | None] = "relative-effect"
-    interval: ClassVar[str | None] = "brunner-munzel"
+    measure: ClassVar[Measure] = RELATIVE_EFFECT
+    interval: ClassVar[str] = "brunner-munzel"
+    interval_description: ClassVar[str] = (
+        "Brunner and Munzel's method, by permutation where a group counts as fewer than 15 people"
+    )
 
-    def __init__(self, column: str, *, best_to_worst: Iterable[Any]) -> None:
-        listed = isinstance(best_to_worst, Iterable) and not isinstance(
-            best_to_worst, str | set | frozenset
-        )
-        if not listed:
+    def __post_init__(self) -> None:
+        given = self.best_to_worst
+        if not isinstance(given, Iterable) or isinstance(given, str | set | frozenset):
             raise PlanError(
                 "best_to_worst= takes a list of all values in their order, the best one first, not "
-                f"{type(best_to_worst).__name__}."
+                f"{type(given).__name__}."
             )
-        levels = tuple(best_to_worst)
+        levels = tuple(given)
         if any(level in levels[:place] for place, level in enumerate(levels)):
             raise PlanError(
-                f"best_to_worst= names a value of {column!r} more than once. Name each value once."
+                f"best_to_worst= names a value of {self.column!r} more than once. Name each value "
+                "once."
             )
         if not 3 <= len(levels) <= _MOST_LEVELS:
             raise PlanError(
                 f"best_to_worst= has {len(levels)} levels, and an order takes from 3 to "
                 f"{_MOST_LEVELS}. An outcome with two values has negative= instead."
             )
-        object.__setattr__(self, "column", column)
         object.__setattr__(self, "best_to_worst", levels)
 
-    def __repr__(self) -> str:
-        """Show it as it is written."""
-        return f"Ordered({self.column!r}, best_to_worst={list(self.best_to_worst)!r})"
-
     @property
-    def values(self) -> int | None:
+    def values(self) -> int:
         """Number of levels."""
-        return len(self.best_to_worst)
+        return len(tuple(self.best_to_worst))
 
     def read(self, column: Column, *, finest: bool = False) -> Outcome:
-        """Read the outcome column, all of whose values are in the declared order.
-
-        Parameters
-        ----------
-        column
-            Its categories.
-        finest
-            Has no effect: levels have no values between them.
-        """
+        """Read categories, all of which are in the declared order."""
         if not isinstance(column, Categories):
             raise TypeError("an ordered outcome is read as categories")
-        occurring, kind = read_complete(self.column, column), OrderedKind(levels=self.best_to_worst)
+        occurring = read_complete(self.column, column)
+        kind = OrderedKind(levels=tuple(self.best_to_worst))
         codes, known = kind.code(column)
         if not known.all():
             others = Categories(column.codes[~known], column.levels)
@@ -165,80 +167,58 @@ class OrderedKind(Kind):
 
     @property
     def width(self) -> int:
-        """One less than there are levels."""
         return len(self.levels) - 1
 
     def marks(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
         """Return who is beyond each level but the last."""
         return np.asarray(codes[..., np.newaxis] > np.arange(self.width), dtype=np.bool_)
 
-    def codes(self, marks: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the number of levels that each row is beyond."""
+    def codes(self, marks: NDArray[np.int64]) -> Codes:
         return np.asarray(marks.sum(axis=-1), dtype=np.int64)
 
-    def code(self, values: Column) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Return the places of levels, and which values are levels."""
+    def code(self, values: Column) -> tuple[Codes, NDArray[np.bool_]]:
         if isinstance(values, Numbers):
             raise TypeError("an ordered outcome is read as categories")
-        places = np.full(len(values.levels) + 1, -1)
-        for place, level in enumerate(self.levels):
-            code = values.code_of(level)
-            if code is not None:
-                places[code] = place
-        codes = places[values.codes].astype(np.int64)
+        places = {level: place for place, level in enumerate(self.levels)}
+        codes = values.look_up(places, otherwise=-1).astype(np.int64)
         return codes, codes >= 0
 
     @property
     def listing(self) -> tuple[Any, ...]:
-        """The levels, from the best to the worst."""
         return self.levels
 
     @property
     def unknown(self) -> str:
-        """No level."""
         return "none of its levels"
 
     @property
     def allowed(self) -> str:
-        """The levels."""
         return f"its levels, {', '.join(map(repr, self.levels[:-1]))} and {self.levels[-1]!r}"
 
     def values(self, codes: NDArray[Any]) -> NDArray[Any]:
-        """Return the levels of places."""
         return array_of(self.levels)[np.asarray(codes, dtype=np.intp)]
 
     def column(self, codes: NDArray[Any]) -> Column:
-        """Return the levels as categories."""
         return Categories(codes.astype(np.int32), self.levels)
 
-    def shares(self, codes: NDArray[Any]) -> list[float]:
-        """Return the share of each level among some people."""
-        found = np.bincount(codes, minlength=len(self.levels))
-        return [int(each) / len(codes) for each in found]
-
-    def ends(self, codes: NDArray[Any]) -> tuple[int, int]:
-        """Return the best and the worst level."""
-        return 0, len(self.levels) - 1
-
-    def pool(
-        self,
-        decided: Sequence[NDArray[Any]],
-        point: NDArray[Any],
-    ) -> NDArray[np.int64]:
+    def pool(self, decided: Sequence[NDArray[Any]], point: NDArray[Any]) -> Codes:
         """Return the middle level of the draws; of two, the worse."""
         return np.asarray(np.sort(decided, axis=0)[len(decided) // 2])
 
     def expected(
-        self,
-        pooled: NDArray[Any],
-        rows: NDArray[np.intp],
-        decided: NDArray[Any] | None,
+        self, pooled: NDArray[Any], rows: NDArray[np.intp], decided: NDArray[Any] | None
     ) -> NDArray[Any]:
         """Return the pooled levels, which have no average."""
         return pooled
 
-    def compare(self, control: Sums, test: Sums, rule: Rule, *, depth: Depth) -> Comparison:
-        r"""Compare ordered outcomes, looking for θ - ½ > τ; evidence is decided on integers.
+    def exact(self, control: Sums, test: Sums) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return θ - ½, in lowest terms."""
+        return _Pairs.of(control, test).effects()
+
+    def test(
+        self, control: Sums, test: Sums, rule: Rule, delta: Floats, *, bounds: bool
+    ) -> Interval:
+        r"""Compute Brunner and Munzel's interval and test.
 
         Notes
         -----
@@ -267,25 +247,27 @@ class OrderedKind(Kind):
         studentized permutation test for the non-parametric Behrens-Fisher problem, Computational
         Statistics & Data Analysis 51, 5192-5204.
         """
-        pairs = _Pairs.of(control, test)
-        numerator, denominator = pairs.effects()
-        delta = _divide(numerator, denominator)
-        if depth == "evidence":
-            interval = Interval.without_bounds(np.full(len(delta), np.nan))
-        else:
-            interval = _Tested.of(pairs, delta, control, test).interval(
-                tau=float(rule.tau), alpha=rule.alpha, fewest=self.fewest
-            )
-        evidence = exceeds(numerator, denominator, rule.tau)
-        return Comparison.of(delta, evidence, interval, alpha=rule.alpha)
+        tau, alpha, pairs = float(rule.tau), rule.alpha, _Pairs.of(control, test)
+        statistic, error, low, high, p_value = Student.of(
+            delta, pairs.variances(), (control, test), tau=tau, alpha=alpha
+        )
+        people = np.minimum(control.weight, test.weight)
+        certain, alone = error == 0, people < 2
+        for row in np.flatnonzero((people < self.fewest) & ~certain & ~alone).tolist():
+            chances = _permute(*pairs.pooled(row, *_sizes(control, test, row)))
+            p_value[row] = chances.tail(float(statistic[row]))
+            low[row] = delta[row] - chances.upper(alpha) * error[row]
+            high[row] = delta[row] - chances.lower(alpha) * error[row]
+        for row in np.flatnonzero(certain).tolist():
+            here, there = _sizes(control, test, row)
+            split = float(Fraction(1, comb(here + there, here)))
+            p_value[row] = split if delta[row] > tau else 1.0
+        low, high = np.maximum(low, -0.5), np.minimum(high, 0.5)
+        low = np.where(certain, low, match_bound(low, p_value, tau=tau, alpha=alpha))
+        low, high, p_value = (np.where(alone, np.nan, each) for each in (low, high, p_value))
+        return Interval(low=low, high=high, p_value=p_value, degenerate=certain & ~alone)
 
-    def differences(self, control: Sums, test: Sums) -> NDArray[np.float64]:
-        """Return θ - ½."""
-        return _divide(*_Pairs.of(control, test).effects())
-
-    def averages(
-        self, control: Sums, test: Sums
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def averages(self, control: Sums, test: Sums) -> tuple[Floats, Floats]:
         """Return the shares of pairs in which either group has the worse outcome."""
         found = np.full((2, len(control.places)), np.nan)
         filled = np.flatnonzero((control.places > 0) & (test.places > 0))
@@ -294,53 +276,25 @@ class OrderedKind(Kind):
             found[side, filled] = _divide(worse, pairs.number)
         return found[0], found[1]
 
-    def doubted(self, control: Sums, test: Sums) -> NDArray[np.float64]:
-        """Return θ - ½."""
+    def doubted(self, control: Sums, test: Sums) -> Floats:
         worse, better = self.averages(control, test)
         return (worse - better) / 2
 
-    def is_worse(
-        self, codes: NDArray[Any], others: Sums, *, tau: Fraction, worse: bool = True
-    ) -> NDArray[np.bool_]:
-        """Mark levels whose own θ against a group is above ½ by more than τ (or below), exactly.
-
-        They are not where the group is empty.
-        """
-        found = np.zeros(len(codes), dtype=np.bool_)
-        filled = np.flatnonzero(others.places > 0)
-        own, there = self._alone(codes[filled]), others.take(filled)
-        sides = (own, there) if worse else (there, own)
-        found[filled] = exceeds(*_Pairs.of(*sides).effects(), tau)
-        return found
-
-    def own_case(
-        self, codes: NDArray[Any], matches: Sums, rule: Rule
-    ) -> tuple[NDArray[np.float64], NDArray[np.object_]]:
-        """Beyond one's own matches by more than τ; θ of each complainant alone is shown."""
-        answer = self.is_worse(codes, matches, tau=rule.tau, worse=rule.worse).astype(object)
-        answer[matches.places == 0] = None
+    def own_shown(self, codes: NDArray[Any], matches: Sums) -> Floats:
+        """Return θ of each complainant alone."""
         found = np.full(len(codes), np.nan)
         filled = np.flatnonzero(matches.places > 0)
-        pairs = _Pairs.of(self._alone(codes[filled]), matches.take(filled))
-        numerator, denominator = pairs.effects()
+        numerator, denominator = self.exact(self.alone(codes[filled]), matches.take(filled))
         found[filled] = _divide(2 * numerator + denominator, 2 * denominator)
-        return found, answer
+        return found
 
-    def against(self, own: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Keep θ: a larger one supports a case."""
+    def against(self, own: Floats) -> Floats:
         return own
 
-    def _alone(self, codes: NDArray[np.int64]) -> Sums:
-        """Return single people as groups."""
-        marks = self.marks(codes).astype(np.int64)
-        return Sums.of(marks=marks, places=np.ones(len(codes), dtype=np.int64))
-
     def words(self, column: str, labels: Labels) -> OrderedWords:
-        """Return the words of pairs of people."""
         return OrderedWords(kind=self, column=column, labels=labels)
 
     def declaration(self) -> Mapping[str, Any]:
-        """List the levels."""
         return {"best_to_worst": list(self.levels)}
 
 
@@ -350,6 +304,8 @@ class OrderedWords(Words):
 
     kind: OrderedKind
 
+    theirs: ClassVar[str] = "those"
+
     @property
     def levels(self) -> tuple[str, ...]:
         return tuple(self.labels.level(self.column, each) for each in self.kind.levels)
@@ -357,8 +313,9 @@ class OrderedWords(Words):
     def average_of(self, codes: NDArray[Any]) -> float | str:
         if not len(codes):
             return float("nan")
-        shares = zip(self.levels, self.kind.shares(codes), strict=True)
-        return ", ".join(f"{level} {share:.1%}" for level, share in shares)
+        counts = np.bincount(codes, minlength=len(self.levels)).tolist()
+        shares = zip(self.levels, counts, strict=True)
+        return ", ".join(f"{level} {number / len(codes):.1%}" for level, number in shares)
 
     def facts(self, outcome: Outcome) -> tuple[str, dict[str, Any]]:
         counts = np.bincount(outcome.codes, minlength=len(self.kind.levels)).tolist()
@@ -393,10 +350,6 @@ class OrderedWords(Words):
             "difference), and the verdict."
         )
 
-    @property
-    def dots(self) -> tuple[str, str]:
-        return "as bad as hers, or worse", "better than hers"
-
     def is_filled(self, value: Any, own: Any) -> bool:
         return self.kind.levels.index(value) >= self.kind.levels.index(own)
 
@@ -413,55 +366,6 @@ class OrderedWords(Words):
     def counts(self) -> str:
         return f"What counts is the {self.name}, from best to worst: {listed(self.levels)}."
 
-    def no_evidence(self, *, worse: bool) -> str:
-        than = "worse" if worse else "better"
-        return f"did not have a {than} {self.name} than the test group,"
-
-    def evidence(self) -> str:
-        return "had"
-
-    @property
-    def with_evidence(self) -> str:
-        return (
-            f"those with evidence whose own {self.name} was worse than those of their test group "
-            "by more than τ"
-        )
-
-    def concerned(self, *, worse: bool) -> Concerned:
-        return compared_with("their test group")
-
-    def themselves(self, *, worse: bool) -> str:
-        return "themselves worse off than their test group"
-
-    def have_own_case(self, number: str, *, worse: bool, tau: float) -> str:
-        return (
-            f"{number} have a case of their own as well: their own {self.name} is "
-            f"{'worse' if worse else 'better'} than those of the people most like their own "
-            f"counterfactual, by more than τ = {tau:g}"
-        )
-
-    def on_record(self, mine: str, theirs: str | None) -> str:
-        others = "" if theirs is None else f"; of those they are compared with, {theirs}"
-        return f"On record, the {self.name} of the complainants was {mine}{others}"
-
-    def would_have_been(self, average: str) -> str:
-        return f"it would have been {average}"
-
-    def changed(self, before: NDArray[Any], after: NDArray[Any], *, drawn: bool) -> str:
-        return count_moved(self.name, before, after)
-
-    def in_groups(self, control: float, test: float) -> str:
-        return (
-            f"{self.averaged} {self.average(control)} in the control group, {self.average(test)} "
-            "in the test group"
-        )
-
-    def in_group(self, average: float) -> str:
-        return f"{self.averaged} {self.average(average)}"
-
-    def had(self, value: Any) -> str:
-        return f"had the {self.name} {self.value(value)}"
-
     def averages(
         self, control: float | str | None, test: float | str | None
     ) -> tuple[tuple[str, str], str]:
@@ -471,85 +375,53 @@ class OrderedWords(Words):
     def delta(self, value: float, *, decisions: bool = False) -> str:
         return f"θ = {self.number(value + 1 / 2)}, Δ = θ − ½ = {self.number(value)}"
 
-    def untested(self, *, several: bool) -> str:
-        if several:
-            return "a difference between too few people to be tested"
-        return "a single comparison to which no test applies"
-
-    def own_matches(self, own: float, *, has_case: bool, worse: bool, tau: float) -> str:
-        shown = f"θ = {self.number(own)}, where ½ is neither worse nor better"
-        return set_against("those", shown, has_case=has_case, worse=worse, tau=tau)
-
-    def counterfactual(self, value: Any, own: Any) -> str:
-        return f"would have had the {self.name} {self.value(value)}"
+    def own_shown(self, own: float) -> str:
+        return f"θ = {self.number(own)}, where ½ is neither worse nor better"
 
     def row(self) -> tuple[tuple[str, str], int]:
         return Words.row(self)[0], 11
 
 
-def _divide(numerator: NDArray[Any], denominator: NDArray[Any]) -> NDArray[np.float64]:
+# --- pairs of people ------------------------------------------------------------------------------
+
+
+def _divide(numerator: NDArray[Any], denominator: NDArray[Any]) -> Floats:
     return np.asarray(numerator / denominator, dtype=np.float64)
 
 
-@dataclass(frozen=True, slots=True)
-class _Levels:
-    """How many parts of places in each group are beyond each level, over one denominator."""
-
-    beyond: tuple[NDArray[Any], ...]  # from all to none: one more than there are levels
-    whole: NDArray[Any]
-
-    @classmethod
-    def of(cls, share: Sums) -> _Levels:
-        found = [
-            (up, share.places * parts)
-            for up, parts in zip(share.marks.T, share.parts.T, strict=True)
-        ]
-        whole = found[0][1]
-        if not all(np.array_equal(down, whole) for _, down in found):
-            # fractions in lowest terms
-            columns = [(up.astype(object), down.astype(object)) for up, down in found]
-            whole = np.lcm.reduce([down for _, down in columns])
-            found = [(up * (whole // np.maximum(down, 1)), whole) for up, down in columns]
-        return cls((whole, *(up for up, _ in found), np.zeros_like(whole)), whole)
-
-    def as_type(self, kind: Any) -> _Levels:
-        return _Levels(tuple(each.astype(kind) for each in self.beyond), self.whole.astype(kind))
-
-    @property
-    def counts(self) -> list[NDArray[Any]]:
-        """The parts of places at each level."""
-        beyond = self.beyond
-        return [here - there for here, there in pairwise(beyond)]
-
-    @property
-    def placements(self) -> list[NDArray[Any]]:
-        """Twice the parts that are better than each level, and those that are at it once."""
-        beyond = self.beyond
-        return [2 * self.whole - here - there for here, there in pairwise(beyond)]
+def _beyond(share: Sums) -> NDArray[Any]:
+    """Count parts of places beyond each level, from all to none: a column more than levels."""
+    beyond, whole = share.marks, share.places[:, np.newaxis] * share.parts
+    total = whole[:, :1]
+    if not (whole == total).all():
+        # fractions in lowest terms, put over one denominator
+        whole = whole.astype(object)
+        total = np.lcm.reduce(whole, axis=1, keepdims=True)
+        beyond = beyond * (total // np.maximum(whole, 1))
+    return np.hstack([total, beyond, np.zeros_like(total)])
 
 
-@dataclass(frozen=True, slots=True)
-class _Pairs:
+class _Pairs(NamedTuple):
     """The pairs of one person of the control group and one of the test group."""
 
-    control: _Levels
-    test: _Levels
+    control: NDArray[Any]
+    test: NDArray[Any]
 
     @classmethod
     def of(cls, control: Sums, test: Sums) -> _Pairs:
-        here, there = _Levels.of(control), _Levels.of(test)
-        largest = [float(np.max(each.whole, initial=1)) for each in (here, there)]
+        both = [_beyond(control), _beyond(test)]
+        largest = [float(np.max(each[:, 0], initial=1)) for each in both]
         # sums of squares are at most this
         kind: Any = np.int64 if 4 * (largest[0] * largest[1]) ** 2 < SAFE else object
-        return cls(here.as_type(kind), there.as_type(kind))
+        return cls(*(each.astype(kind) for each in both))
 
     @property
     def number(self) -> NDArray[Any]:
-        return np.asarray(self.control.whole * self.test.whole)
+        return np.asarray(self.control[:, 0] * self.test[:, 0])
 
     def effects(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return θ - ½ as numerators over positive denominators, in lowest terms."""
-        twice = _sum_products(self.control.counts, self.test.placements)
+        twice = (_at_levels(self.control) * _placements(self.test)).sum(axis=1)
         numerator, denominator = twice - self.number, 2 * self.number
         divisor = np.gcd(numerator, denominator)
         return numerator // divisor, denominator // divisor
@@ -557,110 +429,57 @@ class _Pairs:
     def worse(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """Count the pairs in which the control group has it worse, and the test group."""
 
-        def count(one: _Levels, other: _Levels) -> NDArray[Any]:
-            better = [other.whole - each for each in other.beyond[:-1]]
-            return _sum_products(one.counts, better)
+        def count(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
+            better = other[:, :1] - other[:, :-1]
+            return np.asarray((_at_levels(one) * better).sum(axis=1))
 
         return count(self.control, self.test), count(self.test, self.control)
 
-    def variances(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def variances(self) -> tuple[Floats, Floats]:
         """Return the variance of the placements in both groups, divided by their sizes: exact."""
 
-        def spread(one: _Levels, other: _Levels) -> NDArray[np.float64]:
-            counts, placements = one.counts, other.placements
-            total = _sum_products(counts, placements)
-            squares = _sum_products(counts, [each**2 for each in placements])
-            whole = (2 * one.whole * other.whole) ** 2
-            return _divide(squares * one.whole - total**2, whole)
+        def spread(one: NDArray[Any], other: NDArray[Any]) -> Floats:
+            counts, placements = _at_levels(one), _placements(other)
+            total = (counts * placements).sum(axis=1)
+            squares = (counts * placements**2).sum(axis=1)
+            return _divide(squares * one[:, 0] - total**2, (2 * one[:, 0] * other[:, 0]) ** 2)
 
         return spread(self.control, self.test), spread(self.test, self.control)
 
-
-def _sum_products(one: Sequence[NDArray[Any]], other: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    first, *rest = (a * b for a, b in zip(one, other, strict=True))
-    return np.asarray(sum(rest, first))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Tested:
-    """What Brunner and Munzel's statistic is made of."""
-
-    pairs: _Pairs
-    delta: NDArray[np.float64]
-    error: NDArray[np.float64]  # of θ
-    freedom: NDArray[np.float64]
-    people: tuple[NDArray[np.float64], NDArray[np.float64]]
-
-    @classmethod
-    def of(cls, pairs: _Pairs, delta: NDArray[np.float64], control: Sums, test: Sums) -> _Tested:
-        people = control.weight, test.weight
-        sides, free = [], []
-        with np.errstate(divide="ignore", invalid="ignore"):
-            for variance, number in zip(pairs.variances(), people, strict=True):
-                # one person alone has no variance
-                sides.append(np.where(variance == 0, 0.0, variance / (number - 1)))
-                free.append(np.where(sides[-1] == 0, 0.0, sides[-1] ** 2 / (number - 1)))
-            chance = sides[0] + sides[1]
-            freedom = np.where(chance == 0, _NORMAL, chance**2 / (free[0] + free[1]))
-        known = [share.doubt for share in (control, test) if share.doubt is not None]
-        error = np.sqrt(sum(known, chance))
-        return cls(pairs=pairs, delta=delta, error=error, freedom=freedom, people=people)
-
-    def interval(self, *, tau: float, alpha: float, fewest: int) -> Interval:
-        from scipy.special import stdtr, stdtrit
-
-        statistic = self.statistic(tau)
-        p_value = np.asarray(stdtr(self.freedom, -statistic), dtype=np.float64)
-        margin = -np.asarray(stdtrit(self.freedom, alpha)) * self.error
-        low, high = self.delta - margin, self.delta + margin
-        number = np.minimum(*self.people)
-        few, alone = number < fewest, number < 2
-        certain = self.error == 0
-        for row in np.flatnonzero(few & ~certain & ~alone).tolist():
-            chances = self._permuted(row)
-            p_value[row] = chances.tail(float(statistic[row]))
-            error = float(self.error[row])
-            low[row] = self.delta[row] - chances.upper(alpha) * error
-            high[row] = self.delta[row] - chances.lower(alpha) * error
-        for row in np.flatnonzero(certain).tolist():
-            p_value[row] = self._parted(row) if self.delta[row] > tau else 1.0
-        low, high = np.maximum(low, -0.5), np.minimum(high, 0.5)
-        low = np.where(certain, low, match_bound(low, p_value, tau=tau, alpha=alpha))
-        for column in (low, high, p_value):
-            column[alone] = np.nan
-        return Interval(low=low, high=high, p_value=p_value, degenerate=certain & ~alone)
-
-    def statistic(self, tau: float) -> NDArray[np.float64]:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(self.delta == tau, 0.0, (self.delta - tau) / self.error)
-
-    def _sizes(self, row: int) -> tuple[int, int]:
-        return floor(self.people[0][row]), floor(self.people[1][row])
-
-    def _parted(self, row: int) -> float:
-        """Return the probability of splitting people into groups, one worse throughout."""
-        here, there = self._sizes(row)
-        return float(Fraction(1, comb(here + there, here)))
-
-    def _permuted(self, row: int) -> _Permuted:
-        here, there = self._sizes(row)
-        pairs, beyond = self.pairs, []
-        for ours, theirs in zip(pairs.control.beyond, pairs.test.beyond, strict=True):
-            expected = Fraction(int(ours[row]) * here, int(pairs.control.whole[row])) + Fraction(
-                int(theirs[row]) * there, int(pairs.test.whole[row])
-            )
+    def pooled(self, row: int, here: int, there: int) -> tuple[tuple[int, ...], int]:
+        """Count both groups at each level that occurs; the size of the control group."""
+        beyond = []
+        for ours, theirs in zip(self.control[row], self.test[row], strict=True):
+            expected = Fraction(int(ours) * here, int(self.control[row, 0]))
+            expected += Fraction(int(theirs) * there, int(self.test[row, 0]))
             beyond.append(floor(expected + Fraction(1, 2)))
         levels = [one - other for one, other in pairwise(beyond)]
-        return _permute(tuple(each for each in levels if each), here)
+        return tuple(each for each in levels if each), here
+
+
+def _at_levels(beyond: NDArray[Any]) -> NDArray[Any]:
+    return np.asarray(beyond[:, :-1] - beyond[:, 1:])
+
+
+def _placements(beyond: NDArray[Any]) -> NDArray[Any]:
+    """Return twice the parts that are better than each level, and those that are at it once."""
+    return np.asarray(2 * beyond[:, :1] - beyond[:, :-1] - beyond[:, 1:])
+
+
+# --- small groups: a permutation test -------------------------------------------------------------
+
+
+def _sizes(control: Sums, test: Sums, row: int) -> tuple[int, int]:
+    return floor(control.weight[row]), floor(test.weight[row])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Permuted:
     """The statistic over all ways to split the people of both groups, in ascending order."""
 
-    statistic: NDArray[np.float64]
-    at_least: NDArray[np.float64]  # the probability of each value, or a larger one
-    at_most: NDArray[np.float64]
+    statistic: Floats
+    at_least: Floats  # the probability of each value, or a larger one
+    at_most: Floats
 
     def tail(self, value: float) -> float:
         """Return the probability of a value or a larger one; at least that of the largest."""

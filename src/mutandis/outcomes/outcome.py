@@ -1,41 +1,57 @@
-"""The outcome of an audit, and the contract of a kind of outcome.
+"""The contract of a kind of outcome: how it is declared, counted, compared and worded.
 
 Rows hold codes: integers, larger being worse. A kind turns codes into marks, which groups sum,
-compares the sums of two groups, and words the result.
+compares the sums of two groups, and words the result. The base classes hold what most kinds share,
+so that a kind states only what differs.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from fractions import Fraction
+from math import isnan
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from mutandis.data.by_row import ByRow
 from mutandis.data.columns import Numbers, frozen
+from mutandis.data.labels import PLAIN, Labels
+from mutandis.data.rows import ByRow
+from mutandis.engine.tally import Sums, difference, exceeds
 from mutandis.errors import MissingValuesError
+from mutandis.outcomes.intervals import Interval
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from fractions import Fraction
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from mutandis.data.columns import Categories, Column
-    from mutandis.data.labels import Labels
-    from mutandis.engine.tally import Sums
-    from mutandis.outcomes.intervals import Interval
     from mutandis.outcomes.measures import Measure
-    from mutandis.outcomes.words import Words
 
-__all__ = ["Comparison", "Depth", "Direction", "Kind", "Outcome", "Rule"]
+    Floats = NDArray[np.float64]
+    Bools = NDArray[np.bool_]
+
+__all__ = [
+    "Comparison",
+    "Concerned",
+    "Declaration",
+    "Depth",
+    "Direction",
+    "Kind",
+    "Outcome",
+    "Rule",
+    "Words",
+]
 
 Direction = Literal["negative", "positive"]
 """Whether complainants who are treated worse are looked for, or those who are treated better."""
 
 Depth = Literal["evidence", "significance", "bounds"]
 """How far a comparison goes: each takes longer than the one before."""
+
+MISSING = "–"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,23 +75,15 @@ class Rule:
 class Comparison(ByRow):
     """Control against test group, for each complainant."""
 
-    delta_p: NDArray[np.float64]  # Δ, larger where the control group is treated worse
-    evidence: NDArray[np.bool_]  # whether the measure is beyond τ (Def. 5)
-    significant: NDArray[np.bool_]  # whether the one-sided test rejects at level α (Def. 6)
-    interval: Interval  # the bounds and the p-value
-    # too few people to compare with: neither tested nor counted as a case
-    insufficient: NDArray[np.bool_]
+    delta_p: Floats  # Δ, larger where the control group is treated worse
+    evidence: Bools  # whether the measure is beyond τ (Def. 5)
+    significant: Bools  # whether the one-sided test rejects at level α as well (Def. 6)
+    interval: Interval
+    insufficient: Bools  # too few people to compare with: neither tested nor counted as a case
 
     @classmethod
-    def of(
-        cls,
-        delta: NDArray[np.float64],
-        evidence: NDArray[np.bool_],
-        interval: Interval,
-        *,
-        alpha: float,
-    ) -> Comparison:
-        """Combine evidence and test: significant where both hold."""
+    def of(cls, delta: Floats, evidence: Bools, interval: Interval, *, alpha: float) -> Comparison:
+        """Combine evidence and test."""
         return cls(
             delta_p=delta,
             evidence=evidence,
@@ -97,6 +105,33 @@ class Comparison(ByRow):
         return replace(self, delta_p=0.0 - self.delta_p, interval=bounds)
 
 
+class Declaration(ABC):
+    """What a user states about the outcome column; a frozen value."""
+
+    __slots__ = ()
+
+    key: ClassVar[str]  # the argument that states which values are worse
+    title: ClassVar[str]  # "a score"
+    plural: ClassVar[str]  # "scores"
+    example: ClassVar[str]  # how it is written, around the quoted column
+    numeric: ClassVar[bool] = False  # whether the column holds numbers
+    # the only measure and interval of this kind; None where users choose
+    measure: ClassVar[Measure | None] = None
+    interval: ClassVar[str | None] = None
+    interval_description: ClassVar[str] = ""
+
+    column: str
+
+    @property
+    def values(self) -> int | None:
+        """Number of values; None if any number is one."""
+        return None
+
+    @abstractmethod
+    def read(self, column: Column, *, finest: bool = False) -> Outcome:
+        """Read the column; `finest` if counterfactuals may have values between those on record."""
+
+
 class Kind(ABC):
     """What codes of an outcome mean. Every kind is a frozen value."""
 
@@ -104,28 +139,27 @@ class Kind(ABC):
 
     two_sided: ClassVar[bool] = False  # every code is a refusal (1) or an approval (0)
     numeric: ClassVar[bool] = False  # values are numbers, and need not be on record
-    # the unfavourable value, where there is one
-    negative: ClassVar[Any] = None
+    negative: ClassVar[Any] = None  # the unfavourable value, where there is one
     # names of columns in findings tables, where they are not those of shares
     renamed: ClassVar[Mapping[str, str]] = {}
 
     # --- what is counted ---
 
     @property
-    @abstractmethod
     def width(self) -> int:
         """Number of marks that groups sum."""
+        return 1
 
     @abstractmethod
     def marks(self, codes: NDArray[Any]) -> NDArray[Any]:
         """Return the marks of codes, as integers or truth values: a column per mark."""
 
-    @abstractmethod
     def codes(self, marks: NDArray[np.int64]) -> NDArray[Any]:
         """Return the codes that have these marks."""
+        return np.asarray(marks[..., 0], dtype=np.int64)
 
     @abstractmethod
-    def code(self, values: Column) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    def code(self, values: Column) -> tuple[NDArray[Any], Bools]:
         """Return the codes of values, and which values have one."""
 
     @property
@@ -152,15 +186,8 @@ class Kind(ABC):
         return Numbers(frozen(self.values(codes)))
 
     @abstractmethod
-    def ends(self, codes: NDArray[Any]) -> tuple[int, int]:
-        """Return the best and the worst code that an outcome could have had."""
-
-    @abstractmethod
     def pool(self, decided: Sequence[NDArray[Any]], point: NDArray[Any]) -> NDArray[Any]:
-        """Return what several draws decide together, from the codes of each draw.
-
-        `point` are the codes of the most likely counterfactual.
-        """
+        """Return what several draws decide together; `point` is the most likely counterfactual."""
 
     def expected(
         self, pooled: NDArray[Any], rows: NDArray[np.intp], decided: NDArray[Any] | None
@@ -172,52 +199,91 @@ class Kind(ABC):
         found[rows] = decided.mean(axis=0)
         return found
 
-    def unexplained(
-        self,
-        recorded: NDArray[Any],
-        decided: NDArray[Any],
-    ) -> float | None:
+    def unexplained(self, recorded: NDArray[Any], decided: NDArray[Any]) -> float | None:
         """Return the share of the variation on record that b() leaves open; None without one."""
         return None
 
     # --- how groups are compared ---
 
-    @abstractmethod
+    @property
+    def unit(self) -> Fraction:
+        """What one of `exact` counts in Δ."""
+        return Fraction(1)
+
+    def exact(self, control: Sums, test: Sums) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return Δ of groups that are not empty: numerators over positive denominators."""
+        return difference(control, test)
+
+    def differences(self, control: Sums, test: Sums) -> Floats:
+        """Return Δ of groups that are not empty, rounded once."""
+        return in_units(*self.exact(control, test), self.unit)
+
     def compare(self, control: Sums, test: Sums, rule: Rule, *, depth: Depth) -> Comparison:
         """Compare groups that are not empty, looking for worse treatment of the control group."""
+        exact = self.exact(control, test)
+        delta = in_units(*exact, self.unit)
+        if depth == "evidence":
+            interval = Interval.without_bounds(np.full(len(delta), np.nan))
+        else:
+            interval = self.test(control, test, rule, delta, bounds=depth == "bounds")
+        return Comparison.of(
+            delta, self.is_beyond(control, test, rule, exact), interval, alpha=rule.alpha
+        )
+
+    def is_beyond(self, control: Sums, test: Sums, rule: Rule, exact: Any) -> Bools:
+        """Find where the measure is beyond τ, on integers."""
+        numerator, denominator = exact
+        return exceeds(numerator, denominator, rule.tau / self.unit)
 
     @abstractmethod
-    def differences(self, control: Sums, test: Sums) -> NDArray[np.float64]:
-        """Return Δ of groups that are not empty, rounded once."""
+    def test(
+        self, control: Sums, test: Sums, rule: Rule, delta: Floats, *, bounds: bool
+    ) -> Interval:
+        """Test Δ ≤ τ; without `bounds`, those that take longer than the test may be missing."""
 
     @abstractmethod
-    def averages(
-        self, control: Sums, test: Sums
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def averages(self, control: Sums, test: Sums) -> tuple[Floats, Floats]:
         """Return what is shown of both groups, missing where a group is empty."""
 
-    def doubted(self, control: Sums, test: Sums) -> NDArray[np.float64]:
+    def doubted(self, control: Sums, test: Sums) -> Floats:
         """Return the estimate whose variance over refits enters the test."""
         return test.mean()
 
-    @abstractmethod
     def is_worse(
         self, codes: NDArray[Any], others: Sums, *, tau: Fraction, worse: bool = True
-    ) -> NDArray[np.bool_]:
+    ) -> Bools:
         """Mark codes that are worse than a group by more than τ (or better), exactly.
 
-        A kind with two sides marks refusals, whatever the group.
+        They are not where the group is empty. A kind with two sides marks refusals, whatever the
+        group.
         """
+        found = np.zeros(len(codes), dtype=np.bool_)
+        filled = np.flatnonzero(others.places > 0)
+        own, there = self.alone(codes[filled]), others.take(filled)
+        sides = (own, there) if worse else (there, own)
+        found[filled] = exceeds(*self.exact(*sides), tau / self.unit)
+        return found
 
-    @abstractmethod
     def own_case(
         self, codes: NDArray[Any], matches: Sums, rule: Rule
-    ) -> tuple[NDArray[np.float64], NDArray[np.object_]]:
+    ) -> tuple[Floats, NDArray[np.object_]]:
         """Compare each complainant with their own matches: what is shown, and yes, no or None."""
+        answer = self.is_worse(codes, matches, tau=rule.tau, worse=rule.worse).astype(object)
+        answer[matches.places == 0] = None
+        return self.own_shown(codes, matches), answer
 
-    @abstractmethod
-    def against(self, own: NDArray[np.float64]) -> NDArray[np.float64]:
+    def own_shown(self, codes: NDArray[Any], matches: Sums) -> Floats:
+        """Return what is shown of own matches, missing where there are none."""
+        return self.averages(self.alone(codes), matches)[1]
+
+    def alone(self, codes: NDArray[Any]) -> Sums:
+        """Return single people as groups."""
+        marks = self.marks(codes).astype(np.int64)
+        return Sums.of(marks=marks, places=np.ones(len(codes), dtype=np.int64))
+
+    def against(self, own: Floats) -> Floats:
         """Orient what `own_case` shows: larger where it supports a case of one's own more."""
+        return -own
 
     def for_small_groups(self) -> Kind:
         """Return the same kind with tests of smaller groups, as sham audits need."""
@@ -267,6 +333,299 @@ class Outcome:
     def declaration(self) -> dict[str, Any]:
         """How it is declared in an audit file: the column, and which values are worse."""
         return {"column": self.column, **self.kind.declaration()}
+
+
+class Concerned(NamedTuple):
+    """Names of complainants by their own outcome, and by whether they have a case of their own."""
+
+    own_case: str
+    without: str  # concerned, without a case of their own
+    concerned: str  # where it is not known who has a case
+    other: str  # neither
+    not_concerned: str  # where it is not known who has a case
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words(ABC):
+    """How values, averages, differences and evidence of a kind are written in documents.
+
+    The words here are those of outcomes without sides, of which groups have a typical one.
+    """
+
+    kind: Any  # the kind that the words are for
+    column: str = ""
+    labels: Labels = PLAIN  # what columns and values are called
+
+    symbol: ClassVar[str] = "Δ"  # a difference
+    of_them: ClassVar[str] = "worse off"  # a column that counts people with evidence
+    typical: ClassVar[str] = ""  # before the name, what is compared of a group: "mean "
+    theirs: ClassVar[str] = "the mean"  # of the outcomes of others, one's own is compared with
+
+    @property
+    def name(self) -> str:
+        """The outcome."""
+        return self.labels.column(self.column)
+
+    # --- numbers ---
+
+    @property
+    def decimals(self) -> int:
+        """Decimals of a difference."""
+        return 3
+
+    def number(self, value: float) -> str:
+        """Write a number with the decimals of a difference."""
+        # what rounds to zero has no sign
+        return f"{round(float(value), self.decimals) + 0.0:,.{self.decimals}f}"
+
+    def difference(self, value: float | str | None) -> str:
+        """Write a difference between groups, with a real minus."""
+        if isinstance(value, str):
+            return value
+        if value is None or isnan(value):
+            return MISSING
+        return self.number(value).replace("-", "−")
+
+    def average(self, value: float | str | None) -> str:
+        """Write what is averaged over a group; text is written already."""
+        if isinstance(value, str):
+            return value
+        return MISSING if value is None or isnan(value) else self.share(value)
+
+    def share(self, value: float) -> str:
+        """Write an average that is a number."""
+        return f"{value:.1%}"
+
+    def value(self, value: Any) -> str:
+        """Write a value of the outcome."""
+        return self.labels.level(self.column, value)
+
+    @abstractmethod
+    def average_of(self, codes: NDArray[Any]) -> float | str:
+        """Return what describes the outcomes of some people: their average, or all shares."""
+
+    @abstractmethod
+    def facts(self, outcome: Outcome) -> tuple[str, dict[str, Any]]:
+        """Describe the column in a few words after the number of decisions, and as plain data."""
+
+    # --- names ---
+
+    @property
+    def averaged(self) -> str:
+        """What is averaged over a group, as it follows its name: "refused", "mean rate"."""
+        return f"{self.typical}{self.name}"
+
+    @property
+    def described(self) -> str:
+        """What a group is described by alone: "refused (Loan = no)", "levels of answer"."""
+        return self.averaged
+
+    @property
+    @abstractmethod
+    def worse(self) -> str:
+        """Which outcomes are worse: "Loan = no", "a higher rate"."""
+
+    @property
+    def meaning(self) -> tuple[str, str]:
+        """Term and explanation: which outcomes are worse."""
+        return "Worse means", self.worse
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """The unfavourable and the favourable side; none where outcomes have no sides."""
+        return ()
+
+    @property
+    def side_labels(self) -> dict[Any, str]:
+        """Labels of sides that have several classes."""
+        return {}
+
+    @property
+    def axis(self) -> tuple[str, str]:
+        """Title of an axis of differences, and the name that is put into it, shortened."""
+        return f"{self.symbol}, how much worse the mean {{}} of the control group is", self.name
+
+    @property
+    def own_average(self) -> str:
+        """What a complainant's own matches are described by, as the title of a column."""
+        return f"{capitalised(self.averaged)}, own matches"
+
+    @property
+    @abstractmethod
+    def caption(self) -> str:
+        """Caption of a table of both averages, their difference and the verdict."""
+
+    @property
+    def dots(self) -> tuple[str, str]:
+        """What filled and empty dots are, one per person of a group."""
+        return "as bad as the complainant's, or worse", "better than the complainant's"
+
+    @abstractmethod
+    def is_filled(self, value: Any, own: Any) -> bool:
+        """Return whether a person's dot is filled, set against the complainant's own outcome."""
+
+    # --- sentences ---
+
+    @property
+    @abstractmethod
+    def definition(self) -> str:
+        """What is compared, and how a difference is formed: the first sentence on verdicts."""
+
+    @property
+    @abstractmethod
+    def counts(self) -> str:
+        """What counts in this audit, as a sentence."""
+
+    def no_evidence(self, *, worse: bool) -> str:
+        """Predicate of a control group without evidence, before "by more than τ"."""
+        than = "worse" if worse else "better"
+        return f"did not have a {than} {self.typical}{self.name} than the test group,"
+
+    def evidence(self) -> str:
+        """Verb of a control group with evidence: "was", "had"."""
+        return "had"
+
+    @property
+    def with_evidence(self) -> str:
+        """Who is counted by `of_them`: "those with evidence whose …"."""
+        return (
+            f"those with evidence whose own {self.name} was worse than {self.theirs} of their test "
+            "group by more than τ"
+        )
+
+    def concerned(self, *, worse: bool) -> Concerned:
+        """Return the names of complainants by their own outcomes."""
+        return Concerned(
+            own_case="with a case of their own",
+            without="without one, worse off than their test group",
+            concerned="worse off than their test group",
+            other="neither",
+            not_concerned="not worse off than their test group",
+        )
+
+    def themselves(self, *, worse: bool) -> str:
+        """Describe complainants who are concerned themselves, as it follows "were"."""
+        return "themselves worse off than their test group"
+
+    @property
+    def not_themselves(self) -> str:
+        """What holds of complainants who are not concerned themselves."""
+        return f"were not {self.themselves(worse=True)}"
+
+    def cautions(self, outcome: Outcome) -> Iterable[str]:
+        """Return what a reader must know about the column."""
+        return ()
+
+    def have_own_case(self, number: str, *, worse: bool, tau: float) -> str:
+        """State that a number of people have a case of their own."""
+        return (
+            f"{number} have a case of their own as well: their own {self.name} is "
+            f"{'worse' if worse else 'better'} than {self.theirs} of the people most like their "
+            f"own counterfactual, by more than τ = {tau:g}"
+        )
+
+    def on_record(self, mine: str, theirs: str | None) -> str:
+        """State what complainants had on record on average, and others, without a full stop."""
+        others = "" if theirs is None else f"; for those they are compared with, it was {theirs}"
+        return f"On record, the {self.typical}{self.name} of the complainants was {mine}{others}"
+
+    def would_have_been(self, average: str) -> str:
+        """State what complainants would have had on average, as it follows a condition."""
+        return f"it would have been {average}"
+
+    def changed(self, before: NDArray[Any], after: NDArray[Any], *, drawn: bool) -> str:
+        """Count outcomes that change in the counterfactual world, as it follows its name.
+
+        The counterfactual codes of open counterfactuals (`drawn`) are averages over draws.
+        """
+        better, worse = int((after < before).sum()), int((after > before).sum())
+        people = f"{len(before):,} complainant{'' if len(before) == 1 else 's'}"
+        return (
+            f", {better:,} of {people} would have had a better {self.name} than they had, and "
+            f"{worse:,} a worse one."
+        )
+
+    def in_groups(self, control: float, test: float) -> str:
+        """Write the averages of both groups in a sentence: "60% of the control group refused …"."""
+        return (
+            f"{self.averaged} {self.average(control)} in the control group, {self.average(test)} "
+            "in the test group"
+        )
+
+    def in_group(self, average: float) -> str:
+        """Write the average of one group under a picture."""
+        return f"{self.averaged} {self.average(average)}"
+
+    # --- one complainant ---
+
+    def decided(self, value: Any) -> str:
+        """Name the side of a value, "refused"; empty where outcomes have no sides."""
+        return ""
+
+    def is_concerned(self, value: Any, *, worse: bool) -> bool:
+        """Return whether a complainant's own outcome is one that is looked for."""
+        return True
+
+    def had(self, value: Any) -> str:
+        """State what was decided on one person: "was refused (outcome no)"."""
+        return f"had the {self.name} {self.value(value)}"
+
+    def averages(
+        self, control: float | str | None, test: float | str | None
+    ) -> tuple[tuple[str, str], str]:
+        """Return the words before and after "the control group", and before "the test group"."""
+        before, after = f"the {self.typical}{self.name} of", f"was {self.average(control)}"
+        return (before, after), f"{self.average(test)} in"
+
+    def delta(self, value: float, *, decisions: bool = False) -> str:
+        """Write a difference with its symbol; between two single `decisions`, if it is one."""
+        return f"{self.symbol} = {self.number(value)}"
+
+    def untested(self, *, several: bool) -> str:
+        """State why a difference of `several` people, or between two decisions, is not tested."""
+        if several:
+            return "a difference between too few people to be tested"
+        return "a single comparison to which no test applies"
+
+    def own_matches(self, own: float, *, has_case: bool, worse: bool, tau: float) -> str:
+        """Compare the own outcome with those of the own matches, as it follows `had`."""
+        by = f" by more than τ = {tau:g}" if tau else ""
+        return (
+            f"{'' if has_case else 'not '}{'worse' if worse else 'better'} than {self.theirs} of "
+            f"the people most like her own counterfactual{by} ({self.own_shown(own)})"
+        )
+
+    def own_shown(self, own: float) -> str:
+        """Write what describes the own matches."""
+        return self.average(own)
+
+    def counterfactual(self, value: Any, own: Any) -> str:
+        """State what would have been decided on the counterfactual, as it follows its name."""
+        return f"would have had the {self.name} {self.value(value)}"
+
+    def row(self) -> tuple[tuple[str, str], int]:
+        """Titles of both averages in a table of text, and the width of a column."""
+        names: Mapping[str, str] = self.kind.renamed
+        return (names["p_control"], names["p_test"]), 10
+
+
+def capitalised(text: str) -> str:
+    """Begin a text with a capital, and leave the rest as it is."""
+    return text[:1].upper() + text[1:]
+
+
+def listed(names: Iterable[object], *, last: str = "and") -> str:
+    """Join names as in a sentence."""
+    *others, final = [*map(str, names)] or [""]
+    return f"{', '.join(others)} {last} {final}" if others else final
+
+
+def in_units(numerator: NDArray[Any], denominator: NDArray[Any], unit: Fraction) -> Floats:
+    """Divide integers that count units, rounded once."""
+    if unit != 1:
+        numerator = numerator.astype(object) * unit.numerator
+        denominator = denominator.astype(object) * unit.denominator
+    return np.asarray(numerator / denominator, dtype=np.float64)
 
 
 def read_complete(column: str, categories: Categories) -> tuple[int, ...]:

@@ -17,8 +17,8 @@ from mutandis.data.columns import jsonable
 from mutandis.data.labels import PLAIN, Labels
 from mutandis.engine.methods import METHODS
 from mutandis.errors import PlanError
+from mutandis.outcomes import measure_named
 from mutandis.outcomes.binary import SHARES
-from mutandis.outcomes.measures import measure_named
 from mutandis.report import sentences
 from mutandis.report.formatting import MISSING, signed, value
 from mutandis.report.html import CaptionedPicture, render, to_pdf
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from mutandis.auditing.tipping import CurvePoint
-    from mutandis.outcomes.measures import AnyMeasure
-    from mutandis.outcomes.words import Words
+    from mutandis.outcomes.outcome import Words
     from mutandis.report.chart import Picture
 
 __all__ = [
@@ -331,7 +330,7 @@ class CaseDocument:
     alpha: float
     tau: float
     direction: str
-    measure: AnyMeasure = "risk-difference"
+    measure: str = "risk-difference"
     worldview: Picture | None = None
     labels: Labels = PLAIN
     settings_text: str = ""

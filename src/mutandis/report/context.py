@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mutandis.data.protection import Protection
     from mutandis.data.spaces import Stratum
     from mutandis.engine.methods import Method
-    from mutandis.outcomes.words import Words
+    from mutandis.outcomes.outcome import Words
     from mutandis.report.chart import Picture
     from mutandis.verdicts.findings import Digest, Findings
 

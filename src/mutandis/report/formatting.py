@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.data.columns import plain_value, write_number
-from mutandis.outcomes.words import MISSING, capitalised, listed
+from mutandis.outcomes.outcome import MISSING, capitalised, listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

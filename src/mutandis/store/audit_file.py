@@ -16,7 +16,6 @@ from mutandis.config.worldview import describe_worldview
 from mutandis.config.yaml import read_text, read_yaml, replace_section, write_yaml
 from mutandis.data.columns import jsonable
 from mutandis.errors import WorldviewError
-from mutandis.outcomes.score import Score
 from mutandis.store.files import hash_file
 from mutandis.store.tables import open_source
 
@@ -168,7 +167,7 @@ def read_arguments(
                 dict.fromkeys([*written.attributes, *(each.attribute for each in statuses)])
             ),
             trust_code=trust_code,
-            scores=isinstance(written.outcome["outcome"], Score),
+            scores=getattr(written.outcome["outcome"], "numeric", False),
         )
     return source, decider.files, {**arguments, "decision": decider.maker}
 

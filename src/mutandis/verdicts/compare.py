@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.data.by_row import ByRow
-from mutandis.data.equal_rows import group_equal, number_equal
+from mutandis.data.rows import ByRow, group_equal, number_equal
 from mutandis.outcomes.intervals import Bounds, Interval
 from mutandis.outcomes.outcome import Comparison
 

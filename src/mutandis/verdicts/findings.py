@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.data.by_row import ByRow
+from mutandis.data.rows import ByRow
 from mutandis.engine.tally import Group
 from mutandis.outcomes.binary import REFUSED
 from mutandis.outcomes.measures import RISK_DIFFERENCE

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from mutandis.data.equal_rows import number_equal, sort_order
+from mutandis.data.rows import number_equal
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,7 +53,7 @@ def adjust(p_values: NDArray[np.float64], *, method: Adjustment) -> NDArray[np.f
     counts = np.bincount(kinds)
     distinct = np.empty(len(counts))
     distinct[kinds] = q_values[tested]
-    order = sort_order(distinct)
+    order = np.argsort(distinct, kind="stable")
     distinct[order] = _METHODS[method](distinct[order], counts[order])
     q_values[tested] = distinct[kinds]
     return q_values

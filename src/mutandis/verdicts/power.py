@@ -14,15 +14,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mutandis.engine.tally import Sums
 from mutandis.errors import PlanError, suggest
 from mutandis.outcomes.binary import REFUSED
-from mutandis.outcomes.intervals import DEFAULT_INTERVAL, IntervalName
-from mutandis.outcomes.measures import MEASURES, MeasureName
+from mutandis.outcomes.intervals import DEFAULT_INTERVAL, INTERVALS
+from mutandis.outcomes.measures import MEASURES
 from mutandis.outcomes.outcome import Rule
 
 if TYPE_CHECKING:
@@ -65,8 +65,8 @@ class PowerAnalysis:
     target: float
     alpha: float
     tau: float
-    interval: IntervalName
-    measure: MeasureName
+    interval: str
+    measure: str
     ks: tuple[int, ...]
     powers: tuple[float, ...]
     smallest_differences: tuple[float | None, ...]
@@ -134,8 +134,8 @@ def analyse_power(
     ks: Iterable[int] = (15, 30, 50, 100),
     alpha: float = 0.05,
     tau: float = 0.0,
-    interval: IntervalName = DEFAULT_INTERVAL,
-    measure: MeasureName = "risk-difference",
+    interval: str = DEFAULT_INTERVAL,
+    measure: str = "risk-difference",
     k_max: int = 500,
 ) -> PowerAnalysis:
     """Compute, before an audit, what groups of k people can show.
@@ -258,8 +258,8 @@ def _check_power(power: object) -> None:
 def _read_rule(alpha: Any, tau: Any, interval: str, measure: str) -> Rule:
     if not (isinstance(alpha, Real) and 0 < float(alpha) < 0.5):
         raise PlanError(f"alpha={alpha!r} is outside (0, 0.5). Give a level such as 0.05.")
-    if interval not in get_args(IntervalName):
-        allowed = ", ".join(get_args(IntervalName))
+    if interval not in INTERVALS:
+        allowed = ", ".join(INTERVALS)
         raise PlanError(f"interval={interval!r} is unknown. Allowed: {allowed}.")
     if measure not in MEASURES:
         allowed = ", ".join(MEASURES)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.auditing.audit import Audit
-    from mutandis.outcomes.words import Words
+    from mutandis.outcomes.outcome import Words
     from mutandis.report.case_model import CaseDocument, GroupList
     from mutandis.verdicts.findings import Findings
 

@@ -15,7 +15,7 @@ from mutandis.data.columns import plain_value
 from mutandis.data.protection import Protection
 from mutandis.decision.maker import describe_maker
 from mutandis.errors import MutandisError, MutandisWarning, PlanError
-from mutandis.outcomes.declaration import declare
+from mutandis.outcomes import declare
 from mutandis.rooms.explorer.views import Lens
 from mutandis.scm import Worldview
 from mutandis.store.audit_file import write_plan

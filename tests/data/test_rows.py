@@ -1,7 +1,8 @@
-"""Grouping by hashing, against a dictionary of tuples."""
+"""Groups of equal rows, against a dictionary of tuples; records of arrays with the same rows."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mutandis.data import equal_rows as grouping
-from mutandis.data.equal_rows import group_equal, row_digests, sort_order
+from mutandis.data import rows as grouping
+from mutandis.data.rows import ByRow, group_equal, row_digests
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -54,33 +55,42 @@ def test_rows_without_a_repeat_are_their_own_groups() -> None:
     assert first.tolist() == group.tolist() == list(range(10_000))
 
 
-_BITS = [2**62, 2**62 + 1, -(2**62), 0, 1, 5]
-_FLOATS = [0.0, -0.0, 1.5, -2.0, 1e-300, float("inf"), -float("inf"), float("nan"), -float("nan")]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inner(ByRow):
+    values: NDArray[Any]
 
 
-@pytest.mark.parametrize("kind", ["int64", "int8", "uint64", "float64", "float32", "bool"])
-@given(data=st.data())
-def test_an_order_is_that_of_a_stable_sort(kind: str, data: st.DataObject) -> None:
-    values = {
-        "int64": st.sampled_from(_BITS) | st.integers(-(2**63), 2**63 - 1),
-        "int8": st.integers(-128, 127),
-        "uint64": st.sampled_from([2**64 - 1, 2**64 - 2]) | st.integers(0, 9),
-        "float64": st.sampled_from(_FLOATS) | st.floats(),
-        "float32": st.sampled_from([0.5, -0.5, 3.0]),
-        "bool": st.booleans(),
-    }[kind]
-    keys = np.array(data.draw(st.lists(values, max_size=40)), dtype=kind)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grouping, "_FEW", 0)  # few are sorted by NumPy
-        assert sort_order(keys).tolist() == np.argsort(keys, kind="stable").tolist()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outer(ByRow):
+    name: str
+    ids: NDArray[np.int64]
+    absent: NDArray[Any] | None
+    inner: Inner
+    named: Mapping[str, Inner] = field(default_factory=dict)
 
 
-def test_keys_whose_last_bits_have_no_room_are_in_order_all_the_same(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(grouping, "_FEW", 0)
-    rng = np.random.default_rng(0)
-    few = rng.integers(0, 2**30, 900) * 2**33
-    few[::9] = few[1::9] + rng.integers(0, 2, 100)  # some differ in the last bit alone
-    for keys in (few, rng.integers(0, 3, 900) * 2**61 + rng.integers(0, 5, 900)):
-        assert sort_order(keys).tolist() == np.argsort(keys, kind="stable").tolist()
+def record(*ids: int) -> Outer:
+    columns = np.array(ids)
+    inner = Inner(values=np.column_stack([columns, -columns]))
+    return Outer(name="x", ids=columns, absent=None, inner=inner, named={"a": inner})
+
+
+def test_rows_are_taken_in_every_array() -> None:
+    taken = record(3, 4, 5).take(np.array([2, 0, 0]))
+    assert (taken.name, taken.absent) == ("x", None)
+    assert taken.ids.tolist() == [5, 3, 3]
+    assert taken.inner.values.tolist() == [[5, -5], [3, -3], [3, -3]]
+    assert taken.named["a"].values.tolist() == taken.inner.values.tolist()
+
+
+def test_rows_are_put_behind_each_other() -> None:
+    joined = Outer.join([record(3, 4), record(), record(5)])
+    assert (joined.name, joined.absent) == ("x", None)
+    assert joined.ids.tolist() == [3, 4, 5]
+    assert joined.inner.values.tolist() == [[3, -3], [4, -4], [5, -5]]
+
+
+def test_rows_are_written() -> None:
+    inner = Inner(values=np.arange(4))
+    inner.put(np.array([3, 1]), Inner(values=np.array([10, 20])))
+    assert inner.values.tolist() == [0, 20, 2, 10]
