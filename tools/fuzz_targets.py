@@ -20,7 +20,7 @@ import mutandis as mm
 from mutandis.config.schema import Evidence, Settings, Similarity, Uncertainty
 from mutandis.data.formula import FUNCTIONS, Formula
 from mutandis.decision.maker import decide
-from mutandis.decision.threshold import with_threshold
+from mutandis.decision.model import with_threshold
 from mutandis.errors import MutandisError
 from mutandis.outcomes.binary import BinaryKind
 from mutandis.outcomes.outcome import Outcome

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mutandis.decision.kinds import DecisionContext, Made
-from mutandis.decision.maker import BooleanMaker
+from mutandis.decision.maker import BooleanMaker, DecisionContext, Made
 from mutandis.frames import open_frame
 from mutandis.geometry.distances import Distance
 from mutandis.geometry.embedding import Embedding

@@ -16,8 +16,7 @@ from mutandis.config.schema import read_audit_file
 from mutandis.config.sections import Decider, load_decision
 from mutandis.config.yaml import read_yaml
 from mutandis.decision.maker import decide, describe_maker, required_columns
-from mutandis.decision.model import as_decision_maker
-from mutandis.decision.threshold import Thresholded
+from mutandis.decision.model import Thresholded, as_decision_maker
 from mutandis.errors import DecisionError
 from mutandis.outcomes.binary import BinaryKind
 from mutandis.outcomes.outcome import Outcome

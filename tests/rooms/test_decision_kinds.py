@@ -13,8 +13,7 @@ import pytest
 
 import mutandis as mm
 from mutandis.decision import with_threshold
-from mutandis.decision.agreement import RecordAgreement
-from mutandis.decision.maker import DecisionMaker, query_records
+from mutandis.decision.maker import DecisionMaker, RecordAgreement, query_records
 from mutandis.errors import DecisionError, PlanError
 from mutandis.rooms.endpoint import HttpMaker
 from mutandis.rooms.models import load_onnx, load_skops

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from mutandis.data.columns import Column
     from mutandis.data.labels import Labels
     from mutandis.data.population import Population
-    from mutandis.decision.agreement import RecordAgreement
+    from mutandis.decision.maker import RecordAgreement
     from mutandis.engine.engine import Engine
     from mutandis.engine.members import Members
     from mutandis.engine.methods import Method

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.counterfactual_table import CounterfactualTable
     from mutandis.auditing.plan import Plan
     from mutandis.data.population import Population
-    from mutandis.decision.agreement import RecordAgreement
+    from mutandis.decision.maker import RecordAgreement
     from mutandis.engine.tally import Tally
     from mutandis.scm.counterfactual import Counterfactuals
 

@@ -21,8 +21,7 @@ from mutandis.auditing.provenance import record
 from mutandis.config.fields import Size, check
 from mutandis.data.columns import frozen
 from mutandis.data.population import as_overlay, patch_rows
-from mutandis.decision.agreement import compare_with_record
-from mutandis.decision.maker import decide
+from mutandis.decision.maker import compare_with_record, decide
 from mutandis.decision.rule import Rule
 from mutandis.engine.engine import Engine
 from mutandis.engine.study import Study, World
@@ -42,8 +41,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.progress import Report
     from mutandis.auditing.provenance import Provenance
     from mutandis.data.population import Population
-    from mutandis.decision.agreement import RecordAgreement
-    from mutandis.decision.maker import DecisionMaker
+    from mutandis.decision.maker import DecisionMaker, RecordAgreement
     from mutandis.geometry.index import Progress
     from mutandis.outcomes.outcome import Outcome
     from mutandis.scm.counterfactual import Counterfactuals

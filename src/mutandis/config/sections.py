@@ -23,9 +23,9 @@ from mutandis.config.fields import (
     inside,
 )
 from mutandis.data.formula import Formula
-from mutandis.decision.kinds import DecisionContext
+from mutandis.decision.maker import DecisionContext
+from mutandis.decision.model import RelabelledMaker, with_threshold
 from mutandis.decision.rule import FormulaScores, Rule
-from mutandis.decision.threshold import RelabelledMaker, with_threshold
 from mutandis.errors import listed, shown, suggest
 from mutandis.registry import find, is_known, names
 
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from mutandis.decision.kinds import Made
-    from mutandis.decision.maker import DecisionMaker
+    from mutandis.decision.maker import DecisionMaker, Made
 
 __all__ = ["DataSection", "Decider", "DecisionSection", "load_decision"]
 

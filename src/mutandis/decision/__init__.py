@@ -1,5 +1,5 @@
 """Decision makers, b(): rules, thresholds, functions and fitted models."""
 
-from mutandis.decision.threshold import with_threshold
+from mutandis.decision.model import with_threshold
 
 __all__ = ["with_threshold"]

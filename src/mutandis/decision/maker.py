@@ -1,15 +1,16 @@
-"""b(): what a decision maker is, and how its decisions are read.
+"""b(): what a decision maker is, how its decisions are read, and how they agree with the record.
 
 A decision maker may be code from anywhere. What it returns is validated before use: one answer per
-row, none missing, each of them one of the two outcomes.
+row, none missing, each of them one of the outcomes.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from numbers import Real
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -37,7 +38,7 @@ class DecisionMaker(Protocol):
     """What everyone can write: an object that takes a table and decides on each row."""
 
     def decide(self, frame: Any, /) -> Any:
-        """Give an array, a series or a list of the outcome's two values or of booleans, by row."""
+        """Return an array, a series or a list of outcomes or of booleans, one per row."""
 
 
 class DescribedMaker(ABC):
@@ -69,30 +70,20 @@ class DescribedMaker(ABC):
         """Describe it as plain data for the record: what kind, which file; no secrets, no rows."""
 
     def scoring(self) -> DescribedMaker:
-        """Give the same decision maker, which is to answer with scores for a threshold."""
+        """Return the same decision maker, which is to answer with scores for a threshold."""
         return self
 
     def explain_change(
-        self,
-        before: Any,  # noqa: ARG002
-        after: Any,  # noqa: ARG002
-        called: Callable[[str], str] = str,  # noqa: ARG002
+        self, before: Any, after: Any, called: Callable[[str], str] = str
     ) -> tuple[str, ...]:
-        """Say why it decides otherwise on another record: two tables of one row.
+        """Explain another decision on another record (tables of one row), if that is known.
 
-        Empty where its inside is not known.
-
-        Parameters
-        ----------
-        before, after
-            The record, and the other one.
-        called
-            What a column is called in the sentences.
+        `called` translates names of columns for the sentences.
         """
         return ()
 
-    def with_progress(self, on_progress: Callable[[int, int], None]) -> DescribedMaker:  # noqa: ARG002
-        """Give the same decision maker, which reports its progress if it is slow."""
+    def with_progress(self, on_progress: Callable[[int, int], None]) -> DescribedMaker:
+        """Return the same decision maker, which reports its progress if it is slow."""
         return self
 
 
@@ -117,10 +108,9 @@ class MakerWrapper(DescribedMaker):
     def explain_change(
         self, before: Any, after: Any, called: Callable[[str], str] = str
     ) -> tuple[str, ...]:
-        inner = self.maker
-        if not isinstance(inner, DescribedMaker):
+        if not isinstance(self.maker, DescribedMaker):
             return ()
-        return inner.explain_change(before, after, called)
+        return self.maker.explain_change(before, after, called)
 
     def with_progress(self, on_progress: Callable[[int, int], None]) -> Self:
         return replace(self, maker=with_progress(self.maker, on_progress))
@@ -131,10 +121,6 @@ class BooleanMaker(DescribedMaker):
 
     __slots__ = ()
 
-    @abstractmethod
-    def decide(self, frame: Any, /) -> NDArray[np.bool_]:
-        """Say for each row whether the favourable outcome is granted."""
-
 
 class LevelMaker(DescribedMaker):
     """Answers with places in an order of levels, the best being 0."""
@@ -144,11 +130,7 @@ class LevelMaker(DescribedMaker):
     @property
     @abstractmethod
     def levels(self) -> int:
-        """How many levels it tells apart."""
-
-    @abstractmethod
-    def decide(self, frame: Any, /) -> NDArray[np.int64]:
-        """Give the place of each row's level."""
+        """The number of levels."""
 
 
 def label_of(maker: object) -> str:
@@ -156,7 +138,7 @@ def label_of(maker: object) -> str:
 
 
 def required_columns(maker: DecisionMaker) -> tuple[str, ...]:
-    """Name the columns that a decision maker is known to need; none if that is not known."""
+    """Return the columns that a decision maker is known to need; none if that is not known."""
     return maker.names if isinstance(maker, DescribedMaker) else ()
 
 
@@ -173,8 +155,57 @@ def with_progress(maker: DecisionMaker, on_progress: Callable[[int, int], None])
 
 
 def query_records(maker: DecisionMaker | None) -> tuple[dict[str, Any], ...]:
-    """List the requests that a decision maker has sent so far."""
+    """Return the requests that a decision maker has sent so far."""
     return maker.queries if isinstance(maker, DescribedMaker) else ()
+
+
+# --- kinds of decision makers in files ------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionContext:
+    """What the other sections of an audit file, and the command line, contribute to a decision.
+
+    Parameters
+    ----------
+    folder
+        Where relative paths start.
+    columns
+        What a decision maker gets unless `columns` is set: the attributes that people are compared
+        on, then the protected ones; no ids and no outcomes.
+    trust_code
+        Whether the caller allows to run code that the file names. No file can allow it.
+    scores
+        Whether scores are expected: the outcome is one, or a threshold is set.
+    """
+
+    folder: Path = Path()
+    columns: tuple[str, ...] = ()
+    trust_code: bool = False
+    scores: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """A decision maker, and the files that it was made from."""
+
+    maker: DecisionMaker
+    files: tuple[Path, ...] = ()
+
+
+class MakerKind(Protocol):
+    """Makes a decision maker of the settings of a section: a function that the registry names.
+
+    `settings` are the keys of the section as plain data, the name of the kind among them. Scores
+    are cut by a `threshold`, and answers in words are translated, after the maker is made.
+    """
+
+    def __call__(self, settings: dict[str, Any], context: DecisionContext) -> Made:
+        """Make it; a setting that a threshold must not read again is removed from `settings`."""
+        ...
+
+
+# --- decisions, and the record --------------------------------------------------------------------
 
 
 def decide(maker: DecisionMaker, frame: Any, outcome: Outcome) -> NDArray[Any]:
@@ -238,6 +269,62 @@ def _returned(answers: Categories, dtype: np.dtype[Any], *, name: str) -> str:
     return (
         f"The decision maker ({name}) returned {count} distinct answers of type {dtype} "
         f"({shown}) in {len(answers)} rows."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordAgreement:
+    """Outcomes on record, and what b() decides on the same rows.
+
+    Examples
+    --------
+    >>> found = RecordAgreement(rows=100, better=4, worse=6, refused=34)
+    >>> found.counts_of_sides()
+    ((30, 4), (6, 60))
+    >>> found.disagreement
+    0.1
+    """
+
+    rows: int
+    better: int  # rows to which b() gives a better outcome than is on record
+    worse: int
+    refused: int | None = None  # on record; None where outcomes are not refusals or approvals
+    # Of scores: the sum of squared differences between both, as a share of that between the record
+    # and its mean; 0 where they are the same. None for outcomes without distances.
+    unexplained: float | None = None
+
+    @property
+    def differing(self) -> int:
+        """The rows on which record and b() differ."""
+        return self.better + self.worse
+
+    @property
+    def disagreement(self) -> float:
+        """The share of rows on which both differ; of scores, of the variation not explained."""
+        return self.differing / self.rows if self.unexplained is None else self.unexplained
+
+    def counts(self) -> dict[str, Any]:
+        """Return all known numbers by name."""
+        found = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def counts_of_sides(self) -> tuple[tuple[int, int], ...]:
+        """Return refused and approved on record, each by refused and approved by b(), if known."""
+        if self.refused is None:
+            return ()
+        refused, approved = self.refused, self.rows - self.refused
+        return (refused - self.better, self.better), (self.worse, approved - self.worse)
+
+
+def compare_with_record(outcome: Outcome, decided: NDArray[Any]) -> RecordAgreement:
+    """Count how recorded outcomes and b(X) agree; `decided` are codes as `decide` returns them."""
+    recorded, kind = outcome.codes, outcome.kind
+    return RecordAgreement(
+        rows=len(recorded),
+        better=int(np.count_nonzero(decided < recorded)),
+        worse=int(np.count_nonzero(decided > recorded)),
+        refused=int(np.count_nonzero(recorded)) if kind.two_sided else None,
+        unexplained=kind.unexplained(recorded, decided),
     )
 
 

@@ -1,27 +1,44 @@
-"""Functions and fitted models, and whatever else people have as b()."""
+"""Functions and fitted models as b(); scores cut by thresholds, and answers in words."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from mutandis.data.columns import describe_levels, is_number
 from mutandis.data.formula import Formula
-from mutandis.decision.maker import DecisionMaker, DescribedMaker, MakerWrapper, select_columns
+from mutandis.decision.maker import (
+    BooleanMaker,
+    DecisionMaker,
+    DescribedMaker,
+    LevelMaker,
+    MakerWrapper,
+    describe_maker,
+    distinct_answers,
+    read_answers,
+    read_scores,
+    select_columns,
+)
 from mutandis.decision.rule import FormulaScores, Rule
 from mutandis.errors import DecisionError, listed
+from mutandis.frames import open_frame
 from mutandis.registry import find
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from numpy.typing import NDArray
+
+Favourable = Literal["above", "below"]
 ScoreSource = Literal["predict_proba", "decision_function", "predict"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFile:
-    """Which file a model came from, by name and content; not where on the machine it was."""
+    """The file of a model, by name and content; not where on the machine it was."""
 
     name: str
     sha256: str
@@ -104,7 +121,7 @@ class ModelMaker(DescribedMaker):
         return self.model.predict(self.features(frame))
 
     def features(self, frame: Any) -> Any:
-        """Give the columns that it was fitted on or else that are named; or the whole table."""
+        """Select the columns that it was fitted on or else that are named; or the whole table."""
         if not self.names:
             return frame
         chosen = select_columns(frame, self.names)
@@ -118,7 +135,7 @@ class ModelMaker(DescribedMaker):
         return found
 
     def describe(self) -> dict[str, Any]:
-        """Name the model; its repr may contain anything."""
+        """Describe the model by its type; its repr may contain anything."""
         return {
             "kind": self.kind,
             "type": type(self.model).__name__,
@@ -201,6 +218,111 @@ class ModelScores(MakerWrapper):
         return {**self.maker.describe(), **source}
 
 
+@dataclass(frozen=True, slots=True)
+class Thresholded(MakerWrapper, BooleanMaker):
+    """A decision maker whose answers are scores, and the threshold that makes decisions of them."""
+
+    threshold: float
+    favourable: Favourable = "above"
+
+    def __post_init__(self) -> None:
+        if not is_number(self.threshold):
+            raise DecisionError(
+                f"threshold={self.threshold!r} is not a number. Give the score that separates the "
+                "two decisions, such as 0.5."
+            )
+        if self.favourable not in get_args(Favourable):
+            raise DecisionError(
+                f"favourable={self.favourable!r} is unknown. Say which scores get the favourable "
+                "outcome: 'above' (at least the threshold) or 'below'."
+            )
+
+    def decide(self, frame: Any, /) -> NDArray[np.bool_]:
+        above = _scores(self, frame) >= self.threshold
+        return above if self.favourable == "above" else ~above
+
+    def describe(self) -> dict[str, Any]:
+        cut = {"threshold": float(self.threshold), "favourable": self.favourable}
+        return {**describe_maker(self.maker), **cut}
+
+
+@dataclass(frozen=True, slots=True)
+class Graded(MakerWrapper, LevelMaker):
+    """A decision maker whose answers are scores, and the thresholds that make levels of them."""
+
+    thresholds: tuple[float, ...]  # between the best level and the next, and so on
+    favourable: Favourable = "above"
+
+    def __post_init__(self) -> None:
+        for each in self.thresholds:
+            Thresholded(self.maker, each, self.favourable)
+        falls = self.favourable == "above"
+        if any(one == other or (one > other) != falls for one, other in pairwise(self.thresholds)):
+            raise DecisionError(
+                f"threshold={list(self.thresholds)!r} is not in order. The first one separates the "
+                f"best level from the next: where {self.favourable} is favourable, each is "
+                f"{'lower' if falls else 'higher'} than the one before."
+            )
+
+    @property
+    def levels(self) -> int:
+        return len(self.thresholds) + 1
+
+    def decide(self, frame: Any, /) -> NDArray[np.int64]:
+        scores, above = _scores(self, frame), self.favourable == "above"
+        # a score that equals a threshold counts as above
+        missed = [scores < each if above else scores >= each for each in self.thresholds]
+        return np.asarray(np.sum(missed, axis=0), dtype=np.int64)
+
+    def describe(self) -> dict[str, Any]:
+        cuts = {"threshold": [float(each) for each in self.thresholds]}
+        return {**describe_maker(self.maker), **cuts, "favourable": self.favourable}
+
+
+def _scores(maker: MakerWrapper, frame: Any) -> NDArray[np.float64]:
+    answer = maker.maker.decide(frame)
+    return read_scores(answer, frame, rows=len(open_frame(frame)), name=maker.label)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelabelledMaker(MakerWrapper, BooleanMaker):
+    """A decision maker that answers in two words of its own instead of the outcome's values."""
+
+    favourable: Any
+    unfavourable: Any
+
+    def __post_init__(self) -> None:
+        if _same(self.favourable, self.unfavourable):
+            raise DecisionError(
+                f"The favourable and the unfavourable answer are both {self.favourable!r}. "
+                "Name two different ones."
+            )
+
+    def decide(self, frame: Any, /) -> NDArray[np.bool_]:
+        answer = self.maker.decide(frame)
+        values = read_answers(answer, frame, rows=len(open_frame(frame)), name=self.label)
+        answers, _ = distinct_answers(values, name=self.label)
+        granted = [_same(level, self.favourable) for level in answers.levels]
+        refused = [_same(level, self.unfavourable) for level in answers.levels]
+        if sum(granted) + sum(refused) < len(answers.levels):
+            raise DecisionError(
+                f"The decision maker ({self.label}) returned {len(granted)} distinct answers of "
+                f"type {values.dtype} ({describe_levels(answers)}). Declared are "
+                f"{self.favourable!r} for favourable and {self.unfavourable!r} for unfavourable. "
+                "Declare what it answers."
+            )
+        return np.array(granted, dtype=np.bool_)[answers.codes]
+
+    def describe(self) -> dict[str, Any]:
+        words = {"favourable": self.favourable, "unfavourable": self.unfavourable}
+        return {**describe_maker(self.maker), "answers": words}
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Compare two answers; True is not 1 here: a service that uses both means two things."""
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+
+
 def as_scoring_maker(value: object) -> DecisionMaker:
     """Make a decision maker that answers with scores: a formula gives them, others say so."""
     if isinstance(value, str):
@@ -232,3 +354,47 @@ def as_decision_maker(value: object) -> DecisionMaker:
         "'salary > 30000', a function that takes a table and gives one answer per row, a fitted "
         "model with a predict method, or an object with a decide method."
     )
+
+
+def with_threshold(
+    decision: object,
+    threshold: float | Sequence[float],
+    *,
+    favourable: Favourable = "above",
+    score_of: Any = None,
+    score_from: ScoreSource | None = None,
+) -> Thresholded | Graded:
+    """Make a decision maker of whatever gives scores.
+
+    Parameters
+    ----------
+    decision
+        The text of a formula, a function from a table to scores, a fitted model, or an object
+        with a `decide` method that gives scores.
+    threshold, favourable
+        Where the scores are cut, and which side gets the favourable outcome (a score that equals
+        the threshold counts as above). For an outcome with an order, a list: the first threshold
+        separates the best level from the next.
+    score_of, score_from
+        For a model: the class that the scores are for, and the method to take them from.
+
+    Examples
+    --------
+    >>> maker = with_threshold("0.6 * UGPA + 0.4 * LSAT", 20.8)
+    >>> maker.decide({"UGPA": [3.0, 3.5], "LSAT": [40, 48]}).tolist()
+    [False, True]
+    >>> maker = with_threshold("income - debt", [40, 20])
+    >>> maker.decide({"income": [50, 45, 30], "debt": [5, 25, 20]}).tolist()
+    [0, 1, 2]
+    """
+    maker = as_scoring_maker(decision)
+    if isinstance(maker, ModelMaker):
+        maker = ModelScores(maker, score_of, score_from)
+    elif score_of is not None or score_from is not None:
+        raise DecisionError(
+            "score_of and score_from say which scores of a fitted model are meant, and this is "
+            "not a fitted model. Leave them out."
+        )
+    if isinstance(threshold, list | tuple):
+        return Graded(maker, tuple(threshold), favourable)
+    return Thresholded(maker, threshold, favourable)  # type: ignore[arg-type]  # it checks

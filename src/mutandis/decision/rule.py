@@ -43,7 +43,7 @@ class _FormulaMaker(DescribedMaker):
     def explain_change(
         self, before: Any, after: Any, called: Callable[[str], str] = str
     ) -> tuple[str, ...]:
-        """Name the conditions that hold for one of the records and not for the other."""
+        """Describe the conditions that hold for one of the records and not for the other."""
         opened = [open_frame(frame) for frame in (before, after)]
         columns = {
             name: np.concatenate([_values(each[name]) for each in opened]) for name in self.names
@@ -53,14 +53,10 @@ class _FormulaMaker(DescribedMaker):
     def explain_columns(
         self, columns: Mapping[str, NDArray[Any]], called: Callable[[str], str]
     ) -> tuple[str, ...]:
-        """Name the conditions that hold for one of two rows and not for the other.
+        """Describe the conditions that hold for one of two rows and not for the other.
 
-        Parameters
-        ----------
-        columns
-            Of every column that the formula names, both values.
-        called
-            What a column is called beside its values; a condition is quoted as it was written.
+        `columns` has both values of every column that the formula names; `called` translates
+        names of columns, but in conditions, which are quoted as they were written.
         """
         found = (_compare(each, columns, called) for each in _conditions(self.formula.root))
         return tuple(line for line in found if line)
@@ -133,7 +129,7 @@ def _compare(
     columns: Mapping[str, NDArray[Any]],
     called: Callable[[str], str],
 ) -> str:
-    """Say that one condition holds for one record and not for the other; empty if not so."""
+    """Describe a condition that holds for one record and not for the other; empty if not so."""
     try:
         holds = Formula.parse(condition.place.text).evaluate(columns, length=2).tolist()
     except FormulaError:  # a condition that another one guards, such as a division by 0

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.sham import ShamAudits
     from mutandis.data.attribute import Attribute
     from mutandis.data.labels import Labels
-    from mutandis.decision.agreement import RecordAgreement
+    from mutandis.decision.maker import RecordAgreement
     from mutandis.report.case_model import CaseDocument, Movement, Part
     from mutandis.report.context import ReportContext
     from mutandis.scm import Diagnosis

@@ -35,8 +35,7 @@ from mutandis.auditing.worldviews import WorldviewVerdicts
 from mutandis.config.yaml import read_yaml, write_yaml
 from mutandis.data.columns import Categories, Numbers, frozen, jsonable, plain_value
 from mutandis.data.population import Population, patch_rows
-from mutandis.decision.agreement import RecordAgreement
-from mutandis.decision.maker import DescribedMaker, query_records, required_columns
+from mutandis.decision.maker import DescribedMaker, RecordAgreement, query_records, required_columns
 from mutandis.engine.engine import Engine
 from mutandis.engine.pack import WHOLE, tally_arrays, tally_of
 from mutandis.engine.study import World

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from mutandis.data.columns import factorise, is_number
-from mutandis.decision.kinds import Made
-from mutandis.decision.maker import DescribedMaker, read_columns, select_columns
+from mutandis.decision.maker import DescribedMaker, Made, read_columns, select_columns
 from mutandis.errors import DecisionError, MissingValuesError, MutandisWarning
 from mutandis.limits import open_regular
 from mutandis.rooms.endpoint.client import (
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     import narwhals as nw
     from numpy.typing import NDArray
 
-    from mutandis.decision.kinds import DecisionContext
+    from mutandis.decision.maker import DecisionContext
 
 __all__ = ["HttpMaker", "distinct_rows", "make", "read_reply"]
 

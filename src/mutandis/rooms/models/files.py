@@ -16,8 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mutandis.decision.kinds import Made
-from mutandis.decision.maker import read_columns
+from mutandis.decision.maker import Made, read_columns
 from mutandis.decision.model import FunctionMaker, ModelFile, ModelMaker, as_decision_maker
 from mutandis.errors import DecisionError, listed, shown, suggest
 from mutandis.limits import explain_limit, limit, read_regular, unpacked_bytes
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from types import ModuleType
 
-    from mutandis.decision.kinds import DecisionContext
-    from mutandis.decision.maker import DecisionMaker
+    from mutandis.decision.maker import DecisionContext, DecisionMaker
 
 _BYTES = 1_000_000_000
 # the description of the model in a skops file; 100 trees of 1,000 nodes take 100 kilobytes

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.data.columns import read_numbers
-from mutandis.decision.kinds import Made
-from mutandis.decision.maker import DescribedMaker, read_columns, select_columns
+from mutandis.decision.maker import DescribedMaker, Made, read_columns, select_columns
 from mutandis.errors import DecisionError, MissingValuesError, listed, suggest
 from mutandis.rooms.models.files import read_model_file
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     import narwhals as nw
     from numpy.typing import NDArray
 
-    from mutandis.decision.kinds import DecisionContext
+    from mutandis.decision.maker import DecisionContext
     from mutandis.decision.model import ModelFile
 
 # rows per run: enough to be fast, few enough that a deep model's layers fit into memory
