@@ -96,8 +96,8 @@ def peaks(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Peaks]:
 
 
 def findings_bytes(audit: mm.Audit) -> int:
-    assert audit.tally.control is not None
-    found = [each.found for each in (audit.tally.control, *audit.tally.test.values())]
+    assert audit.ground.tally.control is not None
+    found = [each.found for each in (audit.ground.tally.control, *audit.ground.tally.test.values())]
     return sum(getattr(each, part.name).nbytes for each in found for part in fields(each))
 
 
@@ -122,18 +122,17 @@ def test_no_step_takes_four_times_the_numeric_data(peaks: _Peaks) -> None:
     complainant = int(audit.study.people[0])
     assert len(audit.case(complainant).results) == 16
     assert peaks.since(findings) < 4.5  # one table of findings at a time
-    assert not audit._findings
 
 
 def test_what_nobody_asked_for_is_not_there(peaks: _Peaks) -> None:
     table, settings = table_and_settings()
     audit = mm.audit(table, **settings)
-    counterfactual = audit.world.point
+    counterfactual = audit.ground.world.point
     assert counterfactual is not None
     # the reference rows are as they were, and not held twice
     assert isinstance(counterfactual.columns, Overlay)
     assert len(counterfactual.columns.rows) == len(audit.study.people)
-    assert not audit.engine.spaces.prepared
+    assert not audit.ground.engine.spaces.prepared
     # numbers are read from the one copy of the table
     people = audit.plan.population
     assert np.shares_memory(people.numbers("X0"), people.source["X0"].to_numpy())

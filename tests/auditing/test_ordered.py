@@ -324,7 +324,7 @@ def test_open_counterfactuals_have_the_middle_level_of_their_draws() -> None:
         decision=answer_of,
         uncertainty=mm.Uncertainty(draws=5, refits=0, tipping=False),
     )
-    drawn = found.world.decided_parts
+    drawn = found.ground.world.decided_parts
     assert drawn is not None
     assert drawn.shape[0] == 5
     rows = found.findings("cf", k=20)

@@ -57,7 +57,6 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Workers | None]:
 
 def ask_everything(found: mm.Audit) -> None:
     found.measure_tipping()
-    found.measure_worldviews()
     found.sham(2)
 
 
@@ -89,7 +88,7 @@ def test_without_them_nothing_is_cut_into_tasks(asked: list[Workers | None]) -> 
 
 def test_memory_asks_for_a_folder_that_ends_with_the_audit() -> None:
     found = plan().run(memory="1GB")
-    workers = found.engine.workers
+    workers = found.ground.engine.workers
     assert workers is not None
     folder = workers.folder
     assert folder.is_dir()
@@ -103,8 +102,8 @@ def test_memory_asks_for_a_folder_that_ends_with_the_audit() -> None:
 def test_a_folder_that_is_named_is_kept(tmp_path: Path) -> None:
     found = plan().run(scratch=str(tmp_path / "tasks"))
 
-    assert found.engine.workers is not None
-    assert found.engine.workers.folder == tmp_path / "tasks"
+    assert found.ground.engine.workers is not None
+    assert found.ground.engine.workers.folder == tmp_path / "tasks"
     del found
     gc.collect()
     assert (tmp_path / "tasks").is_dir()
@@ -130,7 +129,7 @@ def test_a_cluster_of_an_audit_ends_with_it() -> None:
         ks=(8,),
         cluster="local:1",
     )
-    workers: Any = found.engine.workers
+    workers: Any = found.ground.engine.workers
     client = workers.client
     assert client.status == "running"
 

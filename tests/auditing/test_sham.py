@@ -199,9 +199,9 @@ def test_unadjusted_audits_count_significant_complainants() -> None:
 def test_documents_show_them_only_where_they_were_asked_for(tmp_path: Path) -> None:
     audit = mm.audit(decisions(), **settings())
     asked = audit.with_sham(3)
-    assert asked.sham_audits == audit.sham(3)
-    assert audit.sham_audits is None
-    assert asked.with_levels(alpha=0.01).sham_audits is None
+    assert asked.results.sham == audit.sham(3)
+    assert audit.results.sham is None
+    assert asked.with_levels(alpha=0.01).results.sham is None
     who = audit.findings()["id"].iloc[0]
     for each, shown in ((audit, False), (asked, True)):
         assert ("3 sham audits" in describe_headline(each)) is shown
@@ -210,8 +210,8 @@ def test_documents_show_them_only_where_they_were_asked_for(tmp_path: Path) -> N
         assert "sham audits" not in each.case_file(who, redact=True).to_html()
     asked.save(tmp_path / "results")
     record = json.loads((tmp_path / "results" / "audit.json").read_text("utf-8"))
-    assert record["sham"]["found"] == list(asked.sham_audits.found)
-    assert mm.open_results(tmp_path / "results").sham_audits == asked.sham_audits
+    assert record["sham"]["found"] == list(asked.results.sham.found)
+    assert mm.open_results(tmp_path / "results").results.sham == asked.results.sham
 
 
 @pytest.mark.parametrize(

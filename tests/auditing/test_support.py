@@ -260,7 +260,7 @@ def mixed_audit(**options: Any) -> mm.Audit:
 @pytest.mark.parametrize("distance", ["gower", "heom", "mahalanobis"])
 def test_radii_that_were_counted_are_those_that_a_search_would_find(distance: Any) -> None:
     found = mixed_audit(similarity=mm.Similarity(distance=distance))
-    study, embedding = found.study, found.engine.embedding
+    study, embedding = found.study, found.ground.engine.embedding
     support = found.measure_support("cst_matched", 9)
     assert len(study.strata) == 2
     for stratum in study.strata:
@@ -277,7 +277,7 @@ def test_each_one_is_told_her_own_reason() -> None:
     found = mixed_audit(similarity=mm.Similarity(max_distance=0.01, min_group=3))
     kinds = set()
     for method in ("st", "cst_matched"):
-        groups = found.tally.at(METHODS[method], 1)
+        groups = found.ground.tally.at(METHODS[method], 1)
         told = found.measure_support(method, 9).insufficient
         unfit = groups.test.unfit()
         left_out = found.evaluate(method, 9).comparison.insufficient

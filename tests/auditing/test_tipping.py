@@ -298,7 +298,7 @@ def test_open_counterfactuals_are_those_of_the_definition() -> None:
     people = _people(100)
     found = _loan(people, protected=A)
     k = 12
-    assert len(found.world.draws) == 5
+    assert len(found.ground.world.draws) == 5
 
     def rows(population: Any) -> list[Row]:
         numbers = population.numbers("x").tolist()
@@ -308,7 +308,7 @@ def test_open_counterfactuals_are_those_of_the_definition() -> None:
 
     oracle = Oracle(
         rows=rows(found.plan.population),
-        draws=[rows(draw) for draw in found.world.draws],
+        draws=[rows(draw) for draw in found.ground.world.draws],
         refused=(people["granted"] == "no").tolist(),
         women=np.flatnonzero(people["A"] == 1).tolist(),
         k=k,

@@ -166,7 +166,7 @@ def test_the_last_bits_of_shares_in_large_parts_stay(monkeypatch: pytest.MonkeyP
         )
 
     together = audit()
-    share = together.tally.at(together.plan.methods[0], 0).test.share
+    share = together.ground.tally.at(together.plan.methods[0], 0).test.share
     assert max((share.places * share.parts[:, 0]).tolist()) > 2**53
     monkeypatch.setattr(Engine, "_at_once", lambda *_: 1)
     pd.testing.assert_frame_equal(together.findings(), audit().findings(), check_exact=True)

@@ -107,7 +107,7 @@ def check_against_whole_audits(found: mm.Audit, audits: dict[str, mm.Audit]) -> 
 
 @pytest.mark.slow
 def test_they_are_those_of_whole_audits(found: mm.Audit) -> None:
-    compared = found.measure_worldviews()
+    compared = found.results.worldviews
     assert compared is not None
     assert compared.names == (
         "as given",
@@ -179,7 +179,7 @@ def test_other_methods_have_the_columns_and_no_values(found: mm.Audit) -> None:
 
 def test_without_other_worldviews_nothing_is_said_of_them() -> None:
     plain = quietly(loan(), **settings(uncertainty=mm.Uncertainty(refits=0)))
-    assert plain.measure_worldviews() is None
+    assert plain.results.worldviews is None
     assert "stays_under" not in plain.findings().columns
     assert "worldview" not in str(plain.findings()["robustness"].dropna().tolist())
     assert set(plain.provenance.settings["uncertainty"]) == {
@@ -191,9 +191,9 @@ def test_without_other_worldviews_nothing_is_said_of_them() -> None:
 
 def test_other_levels_are_about_other_verdicts(found: mm.Audit) -> None:
     for other in (found.with_levels(alpha=0.01), found.with_levels(k=10)):
-        assert other.measure_worldviews() is None
+        assert other.results.worldviews is None
         assert "stays_under" not in other.findings().columns
-    assert found.with_levels().measure_worldviews() is found.measure_worldviews()
+    assert found.with_levels().results.worldviews is found.results.worldviews
 
 
 def test_one_complainants_row_is_hers(found: mm.Audit) -> None:
@@ -203,7 +203,7 @@ def test_one_complainants_row_is_hers(found: mm.Audit) -> None:
     for name in ("stays_under", "breaks_under", "robustness", "grade"):
         assert mine[name] == row[name]
     document = found.case_file(row["id"])
-    compared = found.measure_worldviews()
+    compared = found.results.worldviews
     assert compared is not None
     assert document.robustness is not None
     assert document.robustness.sentence == row["robustness"]
@@ -280,7 +280,7 @@ def results(base: Path, tmp_path: Path) -> Path:
 def test_results_remember_them(base: Path) -> None:
     asked, plan = mm.open_results(base / "asked"), mm.read_plan(base / "compared.yaml")
     fresh = plan.run()
-    compared, again = fresh.measure_worldviews(), asked.measure_worldviews()
+    compared, again = fresh.results.worldviews, asked.results.worldviews
     assert compared is not None
     assert again is not None
     assert again.names == compared.names
@@ -442,7 +442,7 @@ def test_settings_that_cannot_be(tmp_path: Path) -> None:
     found = quietly(loan(), **settings(uncertainty=mm.Uncertainty(refits=0)))
     with pytest.raises(mm.errors.MutandisError, match="Age"):
         # one that was named is not left out in silence
-        found.with_worldviews({"older": unknown}).measure_worldviews()
+        found.with_worldviews({"older": unknown})
     (tmp_path / "audit.yaml").write_text(
         AUDIT.replace("refits: 2}", "refits: 2, worldviews: {bank: {equations: 7}}}"),
         encoding="utf-8",

@@ -209,7 +209,7 @@ def test_trees_in_files_change_no_number(
     monkeypatch.setitem(kernel_search.CompiledSearch.__init__.__kwdefaults__, "leaf", 8)
     plan = make_plan(audit)
     searched = check_tiles(plan, tmp_path).provenance.computed["search"]
-    metric = plan.run().tally.metric if plan.combine != "multiple" else None
+    metric = plan.run().ground.tally.metric if plan.combine != "multiple" else None
     grown = list((tmp_path / "tasks").glob("*/grown-order.npy"))
     if metric is None or metric.weighing is None:
         assert grown
@@ -226,7 +226,7 @@ def check_tiles(plan: mm.Plan, tmp_path: Path) -> mm.Audit:
         (tmp_path / "tasks").mkdir()
         workers = FewRows(tmp_path / "tasks")
         tiled = plan.run(cluster=workers)
-    control = tiled.parts[0].tally.control
+    control = tiled.ground.tally.control
     assert control is not None
     assert is_mapped(control.found.radius)
     assert len(list((tmp_path / "tasks").glob("*.npz"))) >= 4

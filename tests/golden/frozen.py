@@ -88,7 +88,7 @@ def _counterfactuals(audit: mm.Audit) -> Tables:
 
 
 def _worldviews(audit: mm.Audit) -> Tables:
-    compared = audit.measure_worldviews()
+    compared = audit.results.worldviews
     assert compared is not None
     return {"worldviews": {name: _values(each) for name, each in compared.columns().items()}}
 

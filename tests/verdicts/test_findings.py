@@ -23,7 +23,7 @@ from mutandis.verdicts.findings import (
     COLUMNS,
     Findings,
     Verdict,
-    combine_findings,
+    join_findings,
 )
 
 RULE = Rule(
@@ -140,13 +140,10 @@ def test_on_several_grounds_her_own_case_is_one_on_each(worse: bool) -> None:
         p_own, own_case = REFUSED.own_case(is_negative, matches, rule)
         parts[str(ground)] = findings(is_negative=is_negative, p_own=p_own, own_case=own_case)
 
-    def weakest(delta_p: Any) -> Any:
-        return np.argmin(delta_p if worse else -delta_p, axis=0)
-
-    def adjust(comparison: Comparison) -> Any:
+    def q_values(comparison: Comparison) -> Any:
         return comparison.interval.p_value
 
-    whole = combine_findings(parts, outcome_cf=None, weakest=weakest, adjust=adjust)
+    whole = join_findings(parts, outcome_cf=None, worse=worse, q_values=q_values)
     assert whole.own_case is not None
     assert whole.p_own is not None
     assert whole.own_case.tolist() == [True, False, None, False, False]

@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from mutandis.auditing.case import Case
-from mutandis.auditing.doubt import REFITS, refits_of
-from mutandis.auditing.group_comparison import compare_groups
 from mutandis.auditing.members import list_members
+from mutandis.auditing.results import assess, decided_on_all, evaluate
 from mutandis.auditing.support import measure_balance, measure_support
 from mutandis.config.schema import settle_interval
 from mutandis.data.columns import Numbers, plain_value, plain_values
-from mutandis.data.rows import number_equal
+from mutandis.decision.maker import RecordAgreement
 from mutandis.engine.methods import METHODS
-from mutandis.engine.tally import Pair
 from mutandis.errors import PlanError, UnknownIdError, printable
 from mutandis.frames import columns_of, open_frame, to_frame
-from mutandis.verdicts.findings import Digest, Findings
-from mutandis.verdicts.multiplicity import adjust
+from mutandis.verdicts.findings import weakest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
     from os import PathLike
 
     from numpy.typing import NDArray
@@ -36,32 +32,22 @@ if TYPE_CHECKING:
     from mutandis.auditing.hidden_cause import HiddenCause
     from mutandis.auditing.plan import Plan
     from mutandis.auditing.provenance import Provenance
+    from mutandis.auditing.results import Ground, Results
     from mutandis.auditing.sham import ShamAudits
     from mutandis.auditing.support import Support
     from mutandis.auditing.tipping import Tipping
-    from mutandis.auditing.worldviews import WorldviewVerdicts
     from mutandis.data.columns import Column
     from mutandis.data.labels import Labels
     from mutandis.data.population import Population
-    from mutandis.decision.maker import RecordAgreement
-    from mutandis.engine.engine import Engine
     from mutandis.engine.members import Members
-    from mutandis.engine.methods import Method
-    from mutandis.engine.study import Study, World
-    from mutandis.engine.tally import Group, Tally
-    from mutandis.outcomes.outcome import Comparison, Depth
+    from mutandis.engine.study import Study
+    from mutandis.engine.tally import Pair
     from mutandis.report.case_model import CaseDocument
     from mutandis.report.report import Report
     from mutandis.scm import Diagnosis, Worldview
+    from mutandis.verdicts.findings import Findings
 
 __all__ = ["Audit", "Flips"]
-
-# Findings follow from integer counts. They are kept once worked out, unless a large audit would
-# fill the memory with them: a row of findings takes about 170 bytes.
-_KEPT = 500_000
-# up to so many complainants, the bounds of all take hardly longer than those of one
-_FEW = 1_000
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +61,7 @@ class Flips:
     positive_to_negative: int
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Audit:
     """A finished audit.
 
@@ -85,28 +71,13 @@ class Audit:
     ----------
     plan
         What was run.
-    engine
-        Who is compared with whom, and what counts them: for members of groups, and other worlds.
-    world
-        The counterfactual world, D^CF, with its decisions.
-    tally
-        What was counted: the groups of every method, as integers.
-    clipped
-        The number of counterfactual values that their bounds have moved, by attribute.
+    grounds
+        What was counted: one ground, or one for each protected attribute if several are audited
+        one by one ("multiple").
+    results
+        Verdicts, with what else the plan asks for, such as tipping points.
     provenance
         What is needed to repeat the audit.
-    with_record
-        How b(X) and the recorded outcomes go together, as counts (None: no b()).
-    verdict_shares
-        By method: the share of draws and refits under which the verdict on each complainant (row)
-        is the same or stronger, at each k (column); see docs/explanation/verdicts.md.
-    sham_audits
-        Sham audits that documents show, if there are any: see `with_sham`.
-    tippings
-        Tipping points by method and k, as far as they were found: see `measure_tipping`.
-    compared
-        The headline's verdicts under other worldviews, as far as they were compared: see
-        `measure_worldviews`.
 
     Examples
     --------
@@ -138,26 +109,9 @@ class Audit:
     """
 
     plan: Plan
-    engine: Engine
-    world: World
-    tally: Tally
-    clipped: Mapping[str, int]
+    grounds: tuple[Ground, ...]
+    results: Results
     provenance: Provenance
-    with_record: RecordAgreement | None = None
-    verdict_shares: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
-    sham_audits: ShamAudits | None = None
-    tippings: dict[tuple[str, int], Tipping] = field(default_factory=dict)
-    compared: list[WorldviewVerdicts] = field(default_factory=list)
-    _findings: dict[tuple[str, int], Findings] = field(default_factory=dict, init=False)
-    _tested: dict[tuple[str, int], Findings] = field(default_factory=dict, init=False)
-    _counts: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict, init=False)
-    _digests: dict[tuple[str, int], Digest] = field(default_factory=dict, init=False)
-    # q-values that occur, and which of them each complainant has
-    _q_values: dict[tuple[str, int], tuple[NDArray[np.float64], NDArray[Any]]] = field(
-        default_factory=dict, init=False
-    )
-    # what was asked for last, by its kind: of many complainants, each takes a while
-    _last: dict[str, tuple[Any, Any]] = field(default_factory=dict, init=False)
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -165,9 +119,14 @@ class Audit:
         return tuple(method.name for method in self.plan.methods)
 
     @property
+    def ground(self) -> Ground:
+        """The ground; the first one, where several were audited one by one."""
+        return self.grounds[0]
+
+    @property
     def study(self) -> Study:
-        """Who is compared with whom, on what, and how."""
-        return self.engine.study
+        """Who is compared with whom, on what, and how: on the first ground."""
+        return self.ground.study
 
     @property
     def ks(self) -> tuple[int, ...]:
@@ -176,15 +135,31 @@ class Audit:
 
     @property
     def parts(self) -> tuple[Audit, ...]:
-        """The audits with groups of their own: this one, or one per attribute ("multiple")."""
-        return (self,)
+        """The audit of each ground by itself; of one ground, this audit."""
+        if len(self.grounds) == 1:
+            return (self,)
+        return tuple(
+            Audit(
+                plan=ground.plan,
+                grounds=(ground,),
+                results=results,
+                provenance=replace(self.provenance, computed=ground.computed),
+            )
+            for ground, results in zip(self.grounds, self.results.grounds, strict=True)
+        )
 
     @property
     def by_ground(self) -> dict[str, Audit]:
         """The parts by protected attribute; one part alone has the empty name."""
-        if len(self.parts) == 1:
-            return {"": self.parts[0]}
-        return {part.plan.protections[0].attribute: part for part in self.parts}
+        if len(self.grounds) == 1:
+            return {"": self}
+        return {ground.name: part for ground, part in zip(self.grounds, self.parts, strict=True)}
+
+    @property
+    def with_record(self) -> RecordAgreement | None:
+        """How b(X) and the recorded outcomes agree; None without b()."""
+        counts = self.provenance.computed["with_record"]
+        return None if counts is None else RecordAgreement(**counts)
 
     @property
     def disagreement(self) -> float | None:
@@ -192,12 +167,8 @@ class Audit:
 
         Of scores, the share of their variation on record that b(X) does not explain.
         """
-        return None if self.with_record is None else self.with_record.disagreement
-
-    @property
-    def compares_worldviews(self) -> bool:
-        """Whether verdicts are given under other worldviews too, now or when they were saved."""
-        return bool(self.compared) or self.plan.settings.uncertainty.compares_worldviews
+        found: float | None = self.provenance.computed["disagreement"]
+        return found
 
     def part(self, attribute: str) -> Audit:
         """Give the audit of one protected attribute, where several were audited one by one.
@@ -219,7 +190,7 @@ class Audit:
 
     def count_records(self) -> list[dict[str, Any]]:
         """Give the counts as plain records, one per method and k."""
-        return [dict(self.count(method, k)) for method in self.methods for k in self.ks]
+        return [dict(each.counts) for each in self.results.summaries.values()]
 
     def findings(self, method: str | None = None, *, k: int | None = None) -> Any:
         """Give one row per complainant under one method and k.
@@ -294,7 +265,9 @@ class Audit:
 
     def _people_columns(self, method: str | None, k: int | None) -> dict[str, Any]:
         columns = self._columns(self.evaluate(method, k))
-        rows, other = self.study.people, self.world.point
+        # several interventions have no counterfactual in common
+        other = self.ground.world.point if len(self.grounds) == 1 else None
+        rows = self.study.people
         statuses = [each.attribute for each in self.plan.protections]
         attributes = [each.name for each in self.plan.attributes]
 
@@ -310,142 +283,47 @@ class Audit:
                     add(f"{name} (counterfactual)", would_be)
         return columns
 
-    def _columns(self, found: Findings, place: int | None = None) -> dict[str, NDArray[Any]]:
-        """Give the columns of all complainants or of one, graded where they are the headline's."""
-        if (found.method, found.k) == self.plan.settings.primary:
-            found = self.graded(found, place)
-        return found.columns()
-
-    def evaluate(self, method: str | None = None, k: int | None = None) -> Findings:
-        """Give the findings under one method and k in their compact form, and keep them.
+    def evaluate(
+        self,
+        method: str | None = None,
+        k: int | None = None,
+        *,
+        places: NDArray[np.intp] | None = None,
+    ) -> Findings:
+        """Compute findings with bounds, which take long where there are many complainants.
 
         Parameters
         ----------
         method, k
             The method and the group size; default: the primary ones.
+        places
+            The complainants, by their places among all; default: everyone.
         """
         chosen, size = self.plan.choose(method, k)
         key = (chosen.name, size)
-        if key in self._findings:
-            return self._findings[key]
-        found = self.compute_findings(*key)
-        if len(found) * len(self.methods) * len(self.ks) <= _KEPT:
-            self._findings[key] = found
-        return found
+        return evaluate(self.plan, self.grounds, key, self.results, places=places)
 
     def test_everyone(self, method: str | None = None, k: int | None = None) -> Findings:
-        """Test all complainants, and give no bounds, which take long.
-
-        The headline's findings are kept, and the last others.
+        """Return findings with verdicts and p-values, and without bounds.
 
         Parameters
         ----------
         method, k
-            The method and the group size; default: the primary ones.
+            The method and the group size; default: the primary ones, which are known.
         """
         chosen, size = self.plan.choose(method, k)
         key = (chosen.name, size)
-        if key in self._findings:
-            return self._findings[key]
-        found = self._tested.get(key)
-        if found is None:
-            # before the next ones are made, as they take much memory; the headline is needed again
-            for other in self._tested.keys() - {self.plan.settings.primary}:
-                del self._tested[other]
-            found = self._tested[key] = self.compute_findings(*key, depth="significance")
-            self._counts.setdefault(key, found.counts())
-        return found
-
-    def findings_of(self, only: NDArray[np.intp], method: str, k: int) -> Findings:
-        """Give some complainants' findings: among many, bounds are computed for these alone.
-
-        Parameters
-        ----------
-        only
-            Their places among the complainants.
-        method, k
-            The method and the group size.
-        """
-        key = (method, k)
-        if key in self._findings or len(self.study.people) <= _FEW:
-            return self.evaluate(method, k).take(only)
-        # q-values need the p-values of all complainants, and are all that is kept of them
-        groups: Findings | Pair[Group]
-        if key in self._q_values:
-            groups = self.tally.at(METHODS[method], self.ks.index(k))
-        else:
-            if key not in self._tested:
-                self._tested.clear()  # of one person, all methods are asked for, and once
-            groups = self.test_everyone(method, k)
-            which = number_equal(groups.q_value.view(np.int64))  # as bits, for what is missing
-            values = np.empty(int(which.max(initial=-1)) + 1)
-            values[which] = groups.q_value
-            self._q_values[key] = values, which.astype(np.min_scalar_type(len(values)))
-        values, which = self._q_values[key]
-        groups = Pair(control=groups.control.take(only), test=groups.test.take(only))
-        return self._put_together(method, k, groups, places=only, q_value=values[which[only]])
-
-    def remember(self, what: str, key: Any, make: Callable[[], _T]) -> _T:
-        """Give what was asked for last of its kind, or make it.
-
-        Parameters
-        ----------
-        what
-            The kind, of which one is kept.
-        key
-            What it depends on, beside the audit.
-        make
-            Makes it.
-        """
-        kept = self._last.get(what)
-        if kept is None or kept[0] != key:
-            # one assignment: pages about other people may be made at the same time
-            kept = self._last[what] = (key, make())
-        found: _T = kept[1]
-        return found
+        if key == self.plan.settings.primary:
+            return self.results.headline
+        return evaluate(self.plan, self.grounds, key, self.results, depth="significance")
 
     def each_findings(self) -> Iterator[Findings]:
-        """Give the findings of every method and k, one after the other, with their robustness."""
-        # mapped, not looped over: findings that are not kept are gone when the next are made
-        return (
-            self.graded(self._noted(self.evaluate(method, k)))
-            for method in self.methods
-            for k in self.ks
-        )
-
-    def digest(self, method: str, k: int) -> Digest:
-        """Give what a report says about everyone under one method and k, found once.
-
-        Everyone's differences are in it for the k of the headline.
-
-        Parameters
-        ----------
-        method, k
-            The method and the group size.
-        """
-        key = (method, k)
-        if key not in self._digests:
-            if key == self.plan.settings.primary or key in {*self._findings, *self._tested}:
-                self._noted(self.test_everyone(method, k))
-            else:
-                self._note(key, self._digest(method, k))
-        return self._digests[key]
-
-    def _noted(self, found: Findings) -> Findings:
-        """Keep the digest of findings; these themselves are kept if they are the headline's."""
-        key, primary = (found.method, found.k), self.plan.settings.primary
-        if key not in self._digests:
-            self._note(key, found.digest(whole=found.k == primary[1]))
-        if key == primary:
-            self._tested[key] = found
-        return found
-
-    def _note(self, key: tuple[str, int], digest: Digest) -> None:
-        self._digests[key] = digest
-        self._counts.setdefault(key, dict(digest.counts))
+        """Iterate over the findings of every method and k, with their robustness."""
+        # mapped, not looped over: findings are gone when the next are made
+        return (self.graded(self.evaluate(method, k)) for method in self.methods for k in self.ks)
 
     def graded(self, found: Findings, place: int | None = None) -> Findings:
-        """Give findings with their robustness, where the settings ask for it.
+        """Add their robustness to findings, where the settings ask for it.
 
         Parameters
         ----------
@@ -460,29 +338,42 @@ class Audit:
             return found
         return replace(found, robustness=describe_all(self, found, place))
 
-    def count(self, method: str, k: int) -> dict[str, Any]:
-        """Count the cases under one method and one k: that takes neither bounds nor a table.
+    def _columns(self, found: Findings, place: int | None = None) -> dict[str, NDArray[Any]]:
+        """Return the columns of findings, graded where they are the headline's."""
+        if (found.method, found.k) == self.plan.settings.primary:
+            found = self.graded(found, place)
+        return found.columns()
+
+    def count(self, method: str, k: int) -> Mapping[str, Any]:
+        """Return the number of cases under one method and one k.
 
         Parameters
         ----------
         method, k
             The method and the group size.
         """
-        key = (method, k)
-        if key not in self._counts:
-            # a report says more about everyone, which is noted while it is known
-            self._note(key, self._digest(method, k))
-        return self._counts[key]
+        return self.results.summaries[method, k].counts
 
     def support(self, method: str | None = None, *, k: int | None = None) -> Any:
-        """Tell, for each complainant, how far away her groups are and what is usual there.
+        """Compare how far away everyone's groups are with what is usual: a row per complainant.
+
+        Of several grounds, there is a row per attribute and complainant.
 
         Parameters
         ----------
         method, k
             Default: the primary ones.
         """
-        return self._frame(self.measure_support(method, k).columns())
+        parts = self.by_ground
+        tables = {name: part.measure_support(method, k).columns() for name, part in parts.items()}
+        columns = {
+            name: np.concatenate([table[name] for table in tables.values()])
+            for name in next(iter(tables.values()))
+        }
+        if len(tables) > 1:
+            names = np.repeat(list(tables), len(self.study.people))
+            columns = {"attribute": names, **columns}
+        return self._frame(columns)
 
     def measure_support(self, method: str | None = None, k: int | None = None) -> Support:
         """Measure how well each complainant's groups support the comparison.
@@ -493,18 +384,14 @@ class Audit:
             The method and the group size; default: the primary ones.
         """
         chosen, size = self.plan.choose(method, k)
-        if len(self.parts) > 1:
+        if len(self.grounds) > 1:
             raise PlanError(
                 "Support is measured within one pair of groups on one scale. An audit of multiple "
                 "discrimination has a pair for each attribute: ask audit.part(attribute)."
             )
-        least = self.plan.settings.similarity.min_group
-        return self.remember(
-            "support",
-            (chosen.name, size),
-            lambda: measure_support(
-                self.engine, self.world, self.tally, chosen, size, min_group=least
-            ),
+        ground, least = self.ground, self.plan.settings.similarity.min_group
+        return measure_support(
+            ground.engine, ground.world, ground.tally, chosen, size, min_group=least
         )
 
     def case(self, id: Any) -> Case:  # noqa: A002 - the public name
@@ -521,7 +408,7 @@ class Audit:
                 {
                     name: plain_value(value[0])
                     for name, value in self._columns(
-                        self.findings_of(np.array([place]), method, k), place
+                        self.evaluate(method, k, places=np.array([place])), place
                     ).items()
                 }
             )
@@ -529,7 +416,7 @@ class Audit:
             for k in self.ks
         }
         first = next(iter(results.values()))
-        counterfactual = self.world.point
+        counterfactual = self.ground.world.point if len(self.grounds) == 1 else None
         return Case(
             id=plain_value(self.plan.population.ids[row]),
             outcome=first["outcome"],
@@ -554,8 +441,10 @@ class Audit:
         row
             The row of a complainant.
         """
-        draws, only = self.world.draws, np.array([row])
-        found = {}
+        draws, only = self.ground.world.draws, np.array([row])
+        found: dict[str, Any] = {}
+        if len(self.grounds) > 1:
+            return found
         for name in sorted(draws[0].changed) if draws else ():
             values = Counter(_cell(drawn.part(name, only)) for drawn in draws)
             if len(values) > 1 or name in self.provenance.computed["couplings"]:
@@ -608,24 +497,31 @@ class Audit:
         )
         settings = settle_interval(settings)
         same = (settings.alpha, settings.tau) == (plan.settings.alpha, plan.settings.tau)
-        # shares and tipping points are about verdicts that were given at the levels of the audit
-        shares, tippings = (self.verdict_shares, self.tippings) if same else ({}, {})
-        compared = self.compared
+        results = self.results
         if not same or settings.primary != plan.settings.primary:
             doubt = replace(settings.uncertainty, tipping=False, variants=None, worldviews=None)
-            settings, compared = replace(settings, uncertainty=doubt), []
+            settings = replace(settings, uncertainty=doubt)
         plan = replace(plan, settings=settings)
-        return replace(
-            self,
-            plan=plan,
-            verdict_shares=shares,
-            tippings=tippings,
-            compared=compared,
-            sham_audits=None,
+        # shares are about verdicts that were given at the levels of the audit
+        grounds = tuple(
+            replace(
+                each,
+                plan=replace(each.plan, settings=settings),
+                verdict_shares=each.verdict_shares if same else {},
+            )
+            for each in self.grounds
         )
+        if plan.settings != self.plan.settings:
+            results = assess(plan, grounds, like=self.results if same else None)
+        results = replace(results, sham=None)
+        return replace(self, plan=plan, grounds=grounds, results=results)
 
     def with_worldviews(
-        self, worldviews: Mapping[str, Worldview] | None = None, *, variants: bool = False
+        self,
+        worldviews: Mapping[str, Worldview] | None = None,
+        *,
+        variants: bool = False,
+        progress: Callable[[int, int], None] = lambda done, total: None,  # noqa: ARG005
     ) -> Audit:
         """Give the same audit with its headline's verdicts under further worldviews.
 
@@ -641,6 +537,8 @@ class Audit:
         variants
             Add the variants of the audit's own worldview that differ in one choice each, as
             `vary_worldview` lists them.
+        progress
+            Called with two numbers: the worldviews done, and all.
 
         Examples
         --------
@@ -660,11 +558,13 @@ class Audit:
         ...     ks=(15,),
         ...     uncertainty=mm.Uncertainty(refits=0),
         ... ).with_worldviews(variants=True)
-        >>> found.measure_worldviews().count_stays()
+        >>> found.results.worldviews.count_stays()
         {5: 1, 4: 56, 3: 5, 2: 3}
         """
         from mutandis.auditing.plan import settle_robustness
         from mutandis.auditing.provenance import describe_settings
+        from mutandis.auditing.tipping import find_robustness
+        from mutandis.auditing.worldviews import find_worldview_verdicts
 
         plan, doubt = self.plan, self.plan.settings.uncertainty
         more = {**(doubt.worldviews or {}), **(worldviews or {})}
@@ -677,12 +577,10 @@ class Audit:
         method, _ = plan.choose(None, None)
         doubt = settle_robustness(wanted, plan.worldview, method, rows=len(plan.population))
         plan = replace(plan, settings=replace(plan.settings, uncertainty=doubt))
-        return replace(
-            self,
-            plan=plan,
-            provenance=replace(self.provenance, settings=describe_settings(plan)),
-            compared=[],
-        )
+        provenance = replace(self.provenance, settings=describe_settings(plan))
+        changed = replace(self, plan=plan, provenance=provenance)
+        results = replace(self.results, worldviews=find_worldview_verdicts(changed, progress))
+        return find_robustness(replace(changed, results=results))
 
     def with_labels(self, labels: Labels) -> Audit:
         """Give the same audit with words for its columns, values and outcomes.
@@ -694,23 +592,28 @@ class Audit:
         labels
             The words, as for `Plan.with_labels`.
         """
-        return replace(self, plan=self.plan.with_labels(labels))
+        plan = self.plan.with_labels(labels)
+        grounds = tuple(
+            replace(each, plan=replace(each.plan, labels=labels)) for each in self.grounds
+        )
+        return replace(self, plan=plan, grounds=grounds)
 
     def counterfactuals(self) -> Any:
-        """Give D^CF: the table as it would have been, or None if the audit has none.
+        """Return D^CF, the table as it would have been; None if the audit has none.
 
         Its outcome column holds the counterfactual outcomes; it has none if b() is not known.
-        The table can be handed to another audit as `counterfactuals=`.
+        The table can be handed to another audit as `counterfactuals=`. The tables of several
+        grounds lie below each other, and `do` names the attribute that was set.
         """
-        population, would_be = self.world.point, self.world.decided
-        if population is None:
+        tables = {each.name: _counterfactual_table(each) for each in self.grounds}
+        if any(table is None for table in tables.values()):
             return None
-        outcome = self.plan.outcome
-        if would_be is None:
-            return open_frame(population.frame()).drop(outcome.column).to_native()
-        # of several classes, it is known on which side the outcome would have been
-        decided = outcome.kind.column(would_be)
-        return population.with_columns({outcome.column: decided}).frame()
+        if len(tables) == 1:
+            return next(iter(tables.values())).to_native()
+        import narwhals as nw
+
+        named = (table.with_columns(nw.lit(name).alias("do")) for name, table in tables.items())
+        return nw.concat(list(named)).to_native()
 
     def flips(self) -> Flips | None:
         """Count outcomes that change under do(), in either direction; None if b() is not known."""
@@ -726,25 +629,8 @@ class Audit:
 
     @property
     def refused_counterfactually(self) -> NDArray[Any] | None:
-        """Which complainants would have been refused under do(); None if b() is not known.
-
-        Of a score: its steps.
-        """
-        would_be = self.world.decided
-        return None if would_be is None else would_be[self.study.people]
-
-    @property
-    def refusal_cf(self) -> NDArray[Any] | None:
-        """Outcomes in D^CF, as codes; of complainants with draws, what is averaged over these."""
-        would_be, drawn = self.world.decided, self.world.decided_parts
-        if would_be is None:
-            return None
-        return self.plan.outcome.kind.expected(would_be, self.study.people, drawn)
-
-    @cached_property
-    def refits(self) -> Sequence[Population]:
-        """The counterfactuals of refitted equations, as cases ask for them: made once for all."""
-        return list(refits_of(self.plan, self.plan.settings.uncertainty.refits or REFITS))
+        """Complainants' outcomes under do() as codes; None if b() is not known."""
+        return decided_on_all(self.plan, self.grounds)
 
     def cautions(self) -> list[str]:
         """Say what makes the headline doubtful: group sizes, few comparable people, wrong side."""
@@ -815,7 +701,8 @@ class Audit:
         number, seed, progress
             As for `sham`.
         """
-        return replace(self, sham_audits=self.sham(number, seed=seed, progress=progress))
+        sham = self.sham(number, seed=seed, progress=progress)
+        return replace(self, results=replace(self.results, sham=sham))
 
     def tipping(
         self,
@@ -874,7 +761,7 @@ class Audit:
         k: int | None = None,
         progress: Callable[[int, int], None] = lambda done, total: None,  # noqa: ARG005
     ) -> Tipping:
-        """Find tipping points in their compact form, unless that was done.
+        """Find tipping points in their compact form, unless the results have them.
 
         Parameters
         ----------
@@ -884,33 +771,10 @@ class Audit:
         from mutandis.auditing.tipping import find_tipping
 
         chosen, size = self.plan.choose(method, k)
-        key = (chosen.name, size)
-        if key not in self.tippings:
-            self.tippings[key] = find_tipping(self, chosen, size, progress=progress)
-        compared = self.measure_worldviews() if key == self.plan.settings.primary else None
-        found = self.tippings[key]
-        return found if compared is None else replace(found, share=compared.share)
-
-    def measure_worldviews(
-        self,
-        progress: Callable[[int, int], None] = lambda done, total: None,  # noqa: ARG005
-    ) -> WorldviewVerdicts | None:
-        """Give the headline's verdicts under other worldviews, unless that was done.
-
-        None where the settings ask for no other worldview.
-
-        Parameters
-        ----------
-        progress
-            Called with two numbers: the worldviews done, and all.
-        """
-        from mutandis.auditing.worldviews import find_worldview_verdicts
-
-        if not self.compares_worldviews:
-            return None
-        if not self.compared:
-            self.compared.append(find_worldview_verdicts(self, progress))
-        return self.compared[0]
+        known = self.results.tipping
+        if known is not None and (chosen.name, size) == self.plan.settings.primary:
+            return known
+        return find_tipping(self, chosen, size, progress=progress)
 
     def case_file(
         self,
@@ -1026,7 +890,9 @@ class Audit:
         save_audit(self, Path(folder), overwrite=overwrite, key=read_key(sign, "private"))
 
     def members(self, place: int, method: str, k: int) -> Pair[Members]:
-        """List the people in both groups of one complainant, by her place among complainants.
+        """List the people in both groups of one complainant.
+
+        Of several grounds, the one with the weakest evidence.
 
         Parameters
         ----------
@@ -1035,11 +901,8 @@ class Audit:
         method, k
             The method and the group size.
         """
-        return self.remember(
-            "members",
-            (place, method, k),
-            lambda: list_members(self, place, METHODS[method], self.ks.index(k)),
-        )
+        ground = self._weakest(place, method, k)
+        return list_members(ground, place, METHODS[method], self.ks.index(k))
 
     def balance(self, place: int, method: str, k: int) -> Pair[Mapping[str, float]]:
         """Compare one complainant's search centers with the people around them.
@@ -1051,9 +914,17 @@ class Audit:
         method, k
             The method and the group size.
         """
-        row = int(self.study.people[place])
-        groups = self.members(place, method, k)
-        return measure_balance(self.study, self.world, row, METHODS[method], groups)
+        ground = self._weakest(place, method, k)
+        row = int(ground.study.people[place])
+        groups = list_members(ground, place, METHODS[method], self.ks.index(k))
+        return measure_balance(ground.study, ground.world, row, METHODS[method], groups)
+
+    def _weakest(self, place: int, method: str, k: int) -> Ground:
+        if len(self.grounds) == 1:
+            return self.ground
+        found = self.evaluate(method, k, places=np.array([place]))
+        against = np.stack([each.against for each in found.parts.values()])
+        return self.grounds[int(weakest(against, worse=self.plan.rule.worse)[0])]
 
     def locate(self, id: Any) -> tuple[int, int]:  # noqa: A002
         """Find a complainant's place among the complainants, and her row.
@@ -1080,118 +951,6 @@ class Audit:
                 "not have a protected value."
             )
         return place, row
-
-    def adjust(self, p_values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Adjust p-values for the number of complainants.
-
-        Parameters
-        ----------
-        p_values
-            One per complainant.
-        """
-        method = self.plan.settings.evidence.adjust
-        # what was not adjusted must not count as significant after adjustment
-        if method == "none":
-            return np.full_like(p_values, np.nan)
-        return adjust(p_values, method=method)
-
-    def compute_findings(self, method: str, k: int, *, depth: Depth = "bounds") -> Findings:
-        """Compare the groups of every complainant under one method and one k.
-
-        Parameters
-        ----------
-        method, k
-            The method and the group size.
-        depth
-            How much is computed: evidence alone, tests, or bounds too.
-        """
-        groups = self.tally.at(METHODS[method], self.ks.index(k))
-        groups = Pair(control=groups.control.kept(), test=groups.test.kept())
-        return self._put_together(method, k, groups, depth=depth)
-
-    def _put_together(
-        self,
-        method: str,
-        k: int,
-        groups: Pair[Group],
-        *,
-        depth: Depth = "bounds",
-        places: NDArray[np.intp] | slice = slice(None),
-        q_value: NDArray[np.float64] | None = None,
-    ) -> Findings:
-        """Give the findings on the groups of complainants at some places, whose q-values are known.
-
-        Default: all of them.
-        """
-        comparison = compare_groups(self.plan, METHODS[method], groups, depth=depth)
-        rows, outcome = self.study.people[places], self.plan.outcome
-        own, would_be = self.study.outcomes[rows], self.refused_counterfactually
-        share = self._verdict_share(method, self.ks.index(k))
-        found = Findings(
-            method=method,
-            k=k,
-            ids=self.plan.population.ids[rows],
-            outcome=outcome.recorded(rows),
-            outcome_cf=None if would_be is None else outcome.kind.values(would_be[places]),
-            is_negative=self._had_it_worse(own, groups),
-            kind=outcome.kind,
-            control=groups.control,
-            test=groups.test,
-            comparison=comparison,
-            q_value=self._adjust(comparison, METHODS[method]) if q_value is None else q_value,
-            alpha=self.plan.settings.alpha,
-            measure=self.plan.settings.measure,
-            **self._own_case(METHODS[method], own, places),
-            verdict_share=None if share is None else share[places],
-        )
-        return found.kept()
-
-    def _verdict_share(self, method: str, index: int) -> NDArray[np.float64] | None:
-        if not self.plan.settings.uncertainty.worlds:
-            return None
-        unknown = np.full((len(self.study.people), len(self.ks)), np.nan)
-        return self.verdict_shares.get(method, unknown)[:, index]
-
-    def _had_it_worse(self, own: NDArray[Any], groups: Pair[Group]) -> NDArray[np.bool_]:
-        """Mark who was refused; of other outcomes, whose was worse than the test group's."""
-        return self.plan.outcome.kind.is_worse(own, groups.test.share, tau=self.plan.rule.tau)
-
-    def _own_case(
-        self, method: Method, outcomes: NDArray[Any], places: NDArray[np.intp] | slice
-    ) -> dict[str, Any]:
-        own = self.tally.matches
-        if own is None or not method.matched:
-            return {}
-        kind, rule = self.plan.outcome.kind, self.plan.rule
-        shown, answer = kind.own_case(outcomes, own.take(places), rule)
-        return {"p_own": shown, "own_case": answer}
-
-    def _adjust(self, comparison: Comparison, method: Method) -> NDArray[np.float64]:
-        """Adjust for all whom a method was to compare: the matched one drops those unlike."""
-        p_values = comparison.interval.p_value
-        if not method.matched:
-            return self.adjust(p_values)
-        # means of few people are compared and not tested
-        untested = np.isnan(p_values)
-        return np.where(untested, np.nan, self.adjust(np.where(untested, 1.0, p_values)))
-
-    def _digest(self, method: str, k: int) -> Digest:
-        # the groups are not kept: they take much memory
-        groups = self.tally.at(METHODS[method], self.ks.index(k))
-        comparison = compare_groups(self.plan, METHODS[method], groups, depth="significance")
-        own = self.study.outcomes[self.study.people]
-        is_negative = self._had_it_worse(own, groups)
-        del groups
-        return Digest.of(
-            comparison,
-            self._adjust(comparison, METHODS[method]),
-            method=method,
-            k=k,
-            alpha=self.plan.settings.alpha,
-            is_negative=is_negative,
-            kind=self.plan.outcome.kind,
-            whole=k == self.plan.settings.primary[1],
-        )
 
     def _attributes(self, population: Population, row: int) -> Mapping[str, Any]:
         values = {}
@@ -1238,14 +997,27 @@ class Audit:
     def _left_out(self) -> str:
         from mutandis.auditing.cautions import caution_about_matches
 
-        found = self.compute_findings(*self.plan.settings.primary, depth="evidence")
-        return "".join(f"\n{said}" for said in caution_about_matches(found, self.plan.labels))
+        said = caution_about_matches(self.results.headline, self.plan.labels)
+        return "".join(f"\n{each}" for each in said)
 
     def _assumed(self) -> str:
         couplings = self.provenance.computed["couplings"]
         column = self.plan.labels.column
         assumed = ", ".join(f"{each} for {column(name)}" for name, each in couplings.items())
         return f"\nassumed, beyond what data can test: {assumed}" if assumed else ""
+
+
+def _counterfactual_table(ground: Ground) -> Any:
+    """Return the table as it would have been, as a Narwhals frame; None if there is none."""
+    population, would_be = ground.world.point, ground.world.decided
+    outcome = ground.plan.outcome
+    if population is None:
+        return None
+    if would_be is None:
+        return open_frame(population.frame()).drop(outcome.column)
+    # of several classes, it is known on which side the outcome would have been
+    decided = {outcome.column: outcome.kind.column(would_be)}
+    return open_frame(population.with_columns(decided).frame())
 
 
 def _cell(column: Column) -> Any:

@@ -203,7 +203,9 @@ class Case:
     @property
     def outcome_cf_share(self) -> float | None:
         """The share of draws with the counterfactual outcome; None where it is not open."""
-        drawn, would_be = self.audit.world.decided_parts, self.audit.world.decided
+        if len(self.audit.grounds) > 1:
+            return None
+        drawn, would_be = self.audit.ground.world.decided_parts, self.audit.ground.world.decided
         if drawn is None or would_be is None or self.audit.plan.outcome.kind.numeric:
             return None
         return float((drawn[:, self.place] == would_be[self.row]).mean())

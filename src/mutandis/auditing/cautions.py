@@ -39,7 +39,7 @@ def _of_sizes(audit: Audit) -> Iterator[str]:
     method, k = audit.plan.choose(None, None)
     if not method.matched:
         return
-    strata = [stratum for part in audit.parts for stratum in part.plan.strata]
+    strata = [stratum for ground in audit.grounds for stratum in ground.study.strata]
     protected = min(len(stratum.control) for stratum in strata)
     reference = min(len(stratum.test) for stratum in strata)
     if k > protected // 3:
@@ -64,7 +64,7 @@ def _of_matches(audit: Audit) -> Iterator[str]:
     method, k = audit.plan.choose(None, None)
     if not method.matched:
         return
-    found = audit.test_everyone()
+    found = audit.results.headline
     tested = ~found.comparison.insufficient
     matching = found.test.matching
     if matching is not None and tested.any():
@@ -114,7 +114,7 @@ def _of_outcomes(audit: Audit) -> Iterator[str]:
     """Ask whether the unfavourable outcome is the right one, and who the cases are."""
     words = audit.plan.words
     yield from words.cautions(audit.plan.outcome)
-    found = audit.test_everyone()
+    found = audit.results.headline
     cases = found.significant_adjusted
     granted = cases & ~found.is_negative
     if 2 * int(granted.sum()) > int(cases.sum()):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.auditing.group_comparison import compare_groups
+from mutandis.auditing.results import compare_groups, evaluate_ground
 from mutandis.decision.maker import describe_maker
 from mutandis.decision.rule import Rule
 from mutandis.engine.engine import Engine
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
+    from mutandis.auditing.results import Ground
     from mutandis.data.population import Population
     from mutandis.engine.methods import Method
     from mutandis.engine.tally import Group, Tally
@@ -46,21 +47,21 @@ _TOGETHER = 1 << 13
 
 
 def weigh_doubt(
-    audit: Audit,
+    ground: Ground,
     *,
     draws: Iterable[Population],
     refits: Iterable[Population],
     decide: Callable[[Population], NDArray[Any] | None],
     progress: Progress,
-) -> Audit:
-    """Add the variance over refits to an audit, and how often each verdict stays.
+) -> Ground:
+    """Add the variance over refits to a ground, and how often each verdict stays.
 
     `decide` asks b() about another counterfactual world.
     """
-    methods = [method for method in audit.plan.methods if method.needs_counterfactual]
+    methods = [method for method in ground.plan.methods if method.needs_counterfactual]
     # b() may be slow or cost money: refits leave out the methods that ask it
     chosen = [method for method in methods if not method.count_centers]
-    tallies = audit.engine.tallies
+    tallies = ground.engine.tallies
     refitted: list[Tally] = []
     try:
         if chosen:
@@ -76,39 +77,39 @@ def weigh_doubt(
         )
     redrawn: list[Tally] = []
     if methods:
-        others = audit.world.alone()
-        if not audit.world.parts:
+        others = ground.world.alone()
+        if not ground.world.parts:
             others = (World(point=each, decided=decide(each)) for each in draws)
         redrawn = list(tallies(others, methods, progress=progress))
-    doubts = _doubts(audit, chosen, refitted)
-    audit = replace(audit, tally=audit.tally.with_doubt(doubts))
+    doubts = _doubts(ground, chosen, refitted)
+    ground = replace(ground, tally=ground.tally.with_doubt(doubts))
     shares = {
         method.name: _verdict_shares(
-            audit, method, [*(refitted if method in chosen else ()), *redrawn], doubts
+            ground, method, [*(refitted if method in chosen else ()), *redrawn], doubts
         )
         for method in methods
     }
-    return replace(audit, verdict_shares={n: each for n, each in shares.items() if each.size})
+    return replace(ground, verdict_shares={n: each for n, each in shares.items() if each.size})
 
 
 def _verdict_shares(
-    audit: Audit,
+    ground: Ground,
     method: Method,
     tallies: Sequence[Tally],
     doubts: Mapping[int, NDArray[np.float64]],
 ) -> NDArray[np.float64]:
     """Compute each verdict's share at every k; empty where a method has no other worlds."""
     columns = []
-    for index, k in enumerate(audit.ks):
-        control = audit.tally.at(method, index).control
+    for index, k in enumerate(ground.tally.ks):
+        control = ground.tally.at(method, index).control
         tests = [each.at(method, index).test for each in tallies]
         if method.matched:
             tests = [each.with_doubt(doubts.get(index)) for each in tests]
         if tests:
-            found = audit.compute_findings(method.name, k, depth="significance")
+            found = evaluate_ground(ground, (method.name, k), depth="significance")
             pairs = [Pair(control=control, test=each) for each in tests]
             columns.append(
-                _share_that_stays(audit.plan, method, found, found.p_value_bound(), pairs)
+                _share_that_stays(ground.plan, method, found, found.p_value_bound(), pairs)
             )
     return np.column_stack(columns) if columns else np.empty((0, 0))
 
@@ -125,12 +126,13 @@ def doubt_verdict(audit: Audit, place: int) -> float | None:
     worldview, rows = plan.worldview, len(plan.population)
     if not method.matched or worldview is None or worldview.latents or rows > _MANY_ROWS:
         return None
-    found, own = audit.test_everyone(), np.array([place])
+    found, own = audit.results.headline, np.array([place])
     if not found.comparison.evidence[place]:
         return None
-    engine = Engine(replace(audit.study, ks=(k,)), threads=audit.engine.threads)
+    ground = audit.ground
+    engine = Engine(replace(ground.study, ks=(k,)), threads=ground.engine.threads)
     try:
-        worlds = [World(point=each) for each in audit.refits]
+        worlds = [World(point=each) for each in audit.ground.refits()]
     except EquationError:
         return None
     tallies = list(engine.tallies(worlds, [method], who=audit.study.people[own]))
@@ -149,8 +151,8 @@ def doubt_decision(audit: Audit, place: int) -> tuple[int, str] | None:
     Beside the count, all of them are named: "20 refits". None unless b() is a rule, which can be
     asked at any time, and where refits take too long or cannot be made.
     """
-    plan, world = audit.plan, audit.world
-    if not plan.outcome.kind.two_sided:
+    plan, world = audit.plan, audit.ground.world
+    if not plan.outcome.kind.two_sided or len(audit.grounds) > 1:
         return None
     described = {} if plan.decision is None else describe_maker(plan.decision)
     if described.get("kind") != "rule" or plan.worldview is None or plan.worldview.latents:
@@ -166,7 +168,7 @@ def doubt_decision(audit: Audit, place: int) -> tuple[int, str] | None:
         return not rule.decide_columns(columns, rows=1)[0]
 
     try:
-        refused = [refuses(each) for each in audit.refits]
+        refused = [refuses(each) for each in audit.ground.refits()]
     except EquationError:
         return None
     drawn = world.decided_parts
@@ -187,7 +189,7 @@ def refits_of(plan: Plan, number: int) -> Sequence[Population]:
 
 
 def _doubts(
-    audit: Audit, methods: Sequence[Method], refitted: Sequence[Tally]
+    ground: Ground, methods: Sequence[Method], refitted: Sequence[Tally]
 ) -> dict[int, NDArray[np.float64]]:
     """Compute the variance over refits of matched groups, by the index of k."""
     matched = next((method for method in methods if method.matched), None)
@@ -198,9 +200,9 @@ def _doubts(
             np.array(
                 [
                     _doubted(
-                        audit.plan,
+                        ground.plan,
                         Pair(
-                            control=audit.tally.at(matched, index).control,
+                            control=ground.tally.at(matched, index).control,
                             test=each.at(matched, index).test,
                         ),
                     )
@@ -208,7 +210,7 @@ def _doubts(
                 ]
             )
         )
-        for index in range(len(audit.ks))
+        for index in range(len(ground.tally.ks))
     }
 
 

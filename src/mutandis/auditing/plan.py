@@ -300,6 +300,21 @@ class Plan:
             else apart_from(self.attributes, protections),
         )
 
+    def by_ground(self) -> tuple[Plan, ...]:
+        """Return the plan of each ground: of multiple discrimination, one for each attribute."""
+        if self.combine != "multiple":
+            return (self,)
+        spaces = draw_spaces(
+            self.protections,
+            self.population,
+            combine="multiple",
+            test_space=self.settings.similarity.test_space,
+        )
+        return tuple(
+            replace(self.restricted_to([each], None), strata=strata)
+            for each, strata in zip(self.protections, spaces, strict=True)
+        )
+
     def choose(self, method: str | None, k: int | None) -> tuple[Method, int]:
         """Take the method and k that are asked for, where they are run; default: the primary.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mutandis.engine.methods import Center
@@ -17,10 +18,13 @@ if TYPE_CHECKING:
     from mutandis.auditing.plan import Plan
     from mutandis.geometry.index import Progress
 
-__all__ = ["Report", "Tracker", "follow_run"]
+__all__ = ["Bars", "Report", "Steps", "Tracker", "follow_run"]
 
 Report = Callable[[int, int], None]
 """Is called with the number of complainants done, and of all."""
+
+Bars = Callable[[str], Report]
+"""Makes a bar with a title."""
 
 
 class Tracker:
@@ -55,21 +59,34 @@ class Tracker:
             self._report(min(done, self._complainants), self._complainants)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """What the steps of a run report to."""
+
+    search: Progress
+    bars: Bars  # of the steps after the search, by what each does
+
+
 @contextmanager
-def follow_run(plan: Plan, *, progress: bool | Report | None) -> Iterator[Progress]:
-    """Follow the run of a plan, and clear the bar away when it ends."""
+def follow_run(
+    plan: Plan, *, progress: bool | Report | None, bars: Bars | None = None
+) -> Iterator[Steps]:
+    """Follow the run of a plan, and clear all bars away when it ends."""
     if progress is not None and not isinstance(progress, bool) and not callable(progress):
         raise PlanError(
             f"progress={progress!r} is not allowed. Give True for a bar on the terminal, or a "
             "function that is called with the numbers of complainants done and of all."
         )
     if progress is True and sys.stderr.isatty():
-        with _bar() as report:
-            yield _tracker(report, plan)
-    elif callable(progress):
-        yield _tracker(progress, plan)
+        with _bars() as shown:
+            yield Steps(search=_tracker(shown("Searching"), plan), bars=shown)
     else:
-        yield discard_progress
+        search = _tracker(progress, plan) if callable(progress) else discard_progress
+        yield Steps(search=search, bars=bars or (lambda _: discard_report))
+
+
+def discard_report(done: int, total: int) -> None:
+    """Report to nobody."""
 
 
 def _tracker(report: Report, plan: Plan) -> Tracker:
@@ -101,20 +118,20 @@ def _is_open(plan: Plan) -> bool:
 
 
 @contextmanager
-def _bar() -> Iterator[Report]:
+def _bars() -> Iterator[Bars]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
-        TextColumn("{task.completed:,} of {task.total:,} complainants"),
+        TextColumn("{task.description}: {task.completed:,} of {task.total:,}"),
         BarColumn(),
         TimeRemainingColumn(),
         TextColumn("left"),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task("audit", total=0)
 
-        def report(done: int, total: int) -> None:
-            shown.update(task, completed=done, total=total)
+        def bar(title: str) -> Report:
+            task = shown.add_task(title, total=0)
+            return lambda done, total: shown.update(task, completed=done, total=total)
 
-        yield report
+        yield bar

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+from collections import ChainMap
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib import metadata
@@ -20,18 +21,24 @@ from mutandis.decision.maker import describe_maker
 from mutandis.numeric.order import order_of_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from mutandis.auditing.counterfactual_table import CounterfactualTable
     from mutandis.auditing.plan import Plan
     from mutandis.data.population import Population
-    from mutandis.decision.maker import RecordAgreement
     from mutandis.engine.tally import Tally
     from mutandis.scm.counterfactual import Counterfactuals
 
-__all__ = ["Provenance", "current_versions", "describe_settings", "hash_population", "record"]
+__all__ = [
+    "Provenance",
+    "current_versions",
+    "describe_settings",
+    "hash_population",
+    "observe",
+    "record",
+]
 
 _PACKAGES = ("mutandis", "numpy", "scipy", "pandas", "narwhals", "networkx")
 
@@ -65,14 +72,8 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.number | np.bool_) else str(value)
 
 
-def record(
-    plan: Plan,
-    tally: Tally,
-    made: Counterfactuals | None,
-    *,
-    with_record: RecordAgreement | None,
-) -> Provenance:
-    """Record a finished run."""
+def record(plan: Plan, computed: Sequence[Mapping[str, Any]]) -> Provenance:
+    """Record a finished run, with what was observed on each ground."""
     return Provenance(
         versions=dict(current_versions()),
         data={
@@ -83,14 +84,33 @@ def record(
             "sha256_counterfactuals": _hash_counterfactuals(plan.counterfactuals),
         },
         settings=describe_settings(plan),
-        computed={
-            "distance_rules": dict(tally.distance_rules),
-            "search": dict(tally.backends),
-            "disagreement": None if with_record is None else with_record.disagreement,
-            "with_record": None if with_record is None else with_record.counts(),
-            **_made(made),
-        },
+        computed=dict(computed[0]) if len(computed) == 1 else _join_observed(plan, computed),
     )
+
+
+def observe(tally: Tally, made: Counterfactuals | None) -> dict[str, Any]:
+    """Return what a run on one ground itself decided or observed."""
+    return {
+        "distance_rules": dict(tally.distance_rules),
+        "search": dict(tally.backends),
+        "moved": [] if made is None else list(made.moved),
+        "held": [] if made is None else list(made.held),
+        "clipped": {} if made is None else dict(made.clipped),
+        "couplings": {} if made is None else dict(made.couplings),
+    }
+
+
+def _join_observed(plan: Plan, computed: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Keep what was observed on several grounds apart; b() and couplings are those of all."""
+    shared = {name: computed[0][name] for name in ("disagreement", "with_record")}
+    couplings = dict(ChainMap(*(dict(each["couplings"]) for each in computed)))
+    names = [each.attribute for each in plan.protections]
+    return {
+        **{name: type(each)() for name, each in computed[0].items() if name not in shared},
+        **shared,
+        "couplings": couplings,
+        "parts": dict(zip(names, map(dict, computed), strict=True)),
+    }
 
 
 @cache
@@ -106,18 +126,6 @@ def _hash_counterfactuals(table: CounterfactualTable | None) -> str | None:
     if table is None:
         return None
     return hash_population(table.population, table.is_negative)
-
-
-def _made(made: Counterfactuals | None) -> dict[str, Any]:
-    """Say how the worldview's counterfactuals came about."""
-    if made is None:
-        return {"moved": [], "held": [], "clipped": {}, "couplings": {}}
-    return {
-        "moved": list(made.moved),
-        "held": list(made.held),
-        "clipped": dict(made.clipped),
-        "couplings": dict(made.couplings),
-    }
 
 
 def hash_population(population: Population, decided: NDArray[np.bool_] | None = None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import finalize
@@ -13,11 +13,12 @@ from weakref import finalize
 import numpy as np
 
 from mutandis.auditing.audit import Audit
-from mutandis.auditing.doubt import refits_of, weigh_doubt
-from mutandis.auditing.group_comparison import evidence_by
-from mutandis.auditing.multiple import run_multiple
+from mutandis.auditing.doubt import REFITS, refits_of, weigh_doubt
 from mutandis.auditing.progress import follow_run
-from mutandis.auditing.provenance import record
+from mutandis.auditing.provenance import observe, record
+from mutandis.auditing.results import Ground, assess, evidence_by
+from mutandis.auditing.tipping import find_robustness
+from mutandis.auditing.worldviews import find_worldview_verdicts
 from mutandis.config.fields import Size, check
 from mutandis.data.columns import frozen
 from mutandis.data.population import as_overlay, patch_rows
@@ -31,23 +32,23 @@ from mutandis.mapped import arrays_in_files
 from mutandis.workers import open_workers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from os import PathLike
 
     from distributed import Client
     from numpy.typing import NDArray
 
     from mutandis.auditing.plan import Plan
-    from mutandis.auditing.progress import Report
-    from mutandis.auditing.provenance import Provenance
+    from mutandis.auditing.progress import Bars, Report
     from mutandis.data.population import Population
-    from mutandis.decision.maker import DecisionMaker, RecordAgreement
+    from mutandis.decision.maker import DecisionMaker
     from mutandis.geometry.index import Progress
     from mutandis.outcomes.outcome import Outcome
     from mutandis.scm.counterfactual import Counterfactuals
+    from mutandis.verdicts.findings import Findings
     from mutandis.workers import Workers
 
-__all__ = ["run_headlines", "run_plan", "run_quietly", "study_of"]
+__all__ = ["count_quietly", "find_headlines", "refits_once", "run_plan", "study_of"]
 
 
 def run_plan(
@@ -58,77 +59,97 @@ def run_plan(
     cluster: str | Client | Workers | None = None,
     memory: str | None = None,
     scratch: str | PathLike[str] | None = None,
+    bars: Bars | None = None,
 ) -> Audit:
-    """Run a plan, and show its progress; the parameters are those of `Plan.run`."""
+    """Run a plan; the parameters are those of `Plan.run`, and `bars` makes a bar for each step."""
     number = -1 if threads in (None, -1) else check("threads", Size, threads)
     folder = None if scratch is None else Path(scratch)
     with ExitStack() as stack:
         workers = stack.enter_context(open_workers(cluster, folder, memory, threads=number))
         in_files = nullcontext() if workers is None else arrays_in_files(workers.folder)
-        with follow_run(plan, progress=progress) as report, in_files:
-            audit = _run(plan, threads=number, workers=workers, progress=report)
+        with follow_run(plan, progress=progress, bars=bars) as steps, in_files:
+            agreement = _compare_with_record(plan)
+            grounds = tuple(
+                _count(each, agreement, threads=number, workers=workers, progress=steps.search)
+                for each in plan.by_ground()
+            )
+            audit = Audit(
+                plan=plan,
+                grounds=grounds,
+                results=assess(plan, grounds),
+                provenance=record(plan, [each.computed for each in grounds]),
+            )
+            audit = _find_what_is_asked(audit, steps.bars)
         if workers is not None:  # the audit goes on asking them
             finalize(workers, stack.pop_all().close)
         return audit
 
 
-def run_quietly(
-    plan: Plan, like: Engine, provenance: Provenance, *, verdicts_only: bool = False
-) -> Audit:
-    """Run a plan for its counts, without progress, warnings or a record: the audit has all that.
+def _find_what_is_asked(audit: Audit, bars: Bars) -> Audit:
+    """Add verdicts under other worldviews and tipping points, where the plan asks for them."""
+    if audit.plan.settings.uncertainty.compares_worldviews:
+        compared = find_worldview_verdicts(audit, bars("Auditing under worldviews"))
+        audit = replace(audit, results=replace(audit.results, worldviews=compared))
+    return find_robustness(audit, bars)
 
-    It reuses the threads and workers of an engine. With `verdicts_only`, nothing more may be known
-    of complainants without evidence.
+
+def count_quietly(plan: Plan, like: Engine) -> Ground:
+    """Run a plan on one ground for its counts of verdicts, without progress or warnings.
+
+    It reuses the threads and workers of an engine. Of complainants without evidence, nothing more
+    may be known.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MutandisWarning)
-        return _run(
+        ground, _ = _search(
             plan,
-            threads=like.threads,
-            workers=like.workers,
-            progress=discard_progress,
-            provenance=provenance,
-            verdicts_only=verdicts_only,
+            Engine(study_of(plan), threads=like.threads, workers=like.workers),
+            needed=evidence_by(plan),
         )
+    ground.engine.release()
+    return ground
 
 
-def run_headlines(audit: Audit, plans: Iterable[Plan]) -> Iterator[Audit]:
-    """Run plans of one method and k that differ from an audit in their worldview.
+def find_headlines(audit: Audit, plans: Iterable[Plan]) -> Iterator[Findings]:
+    """Find the headlines of plans of one method and k that differ in their worldview.
 
-    They have the same control groups, which are searched once.
+    They have the same control groups as the audit, which are searched once.
     """
-    engines: dict[str, Engine] = {}
+    engines: list[Engine] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MutandisWarning)
         for plan in plans:
-            for part in () if engines else audit.parts:
-                study = replace(part.study, ks=plan.settings.ks)
-                engines[part.plan.protections[0].attribute] = Engine(
-                    study, threads=part.engine.threads, workers=part.engine.workers
-                )
-            yield _run(
-                plan,
-                threads=audit.engine.threads,
-                workers=audit.engine.workers,
-                progress=discard_progress,
-                engines=engines,
-            )
+            for ground in () if engines else audit.grounds:
+                study, like = replace(ground.study, ks=plan.settings.ks), ground.engine
+                engines.append(Engine(study, threads=like.threads, workers=like.workers))
+            grounds = [
+                _doubt(*_search(each, engine))
+                for each, engine in zip(plan.by_ground(), engines, strict=True)
+            ]
+            yield assess(plan, grounds).headline
 
 
-def _run(
+def _count(
     plan: Plan,
+    agreement: Mapping[str, Any],
     *,
     threads: int,
     workers: Workers | None,
     progress: Progress,
-    provenance: Provenance | None = None,
-    verdicts_only: bool = False,
-    engines: Mapping[str, Engine] | None = None,
-) -> Audit:
-    """Run a plan; `engines`, by protected attribute, have counted the same people before."""
-    if plan.combine == "multiple":
-        run = partial(_run, threads=threads, workers=workers, progress=progress, engines=engines)
-        return run_multiple(plan, run)
+) -> Ground:
+    """Count one ground, with the doubt about its counterfactuals."""
+    engine = Engine(study_of(plan), threads=threads, workers=workers)
+    found, made = _search(plan, engine, measured=True, progress=progress)
+    found = replace(found, computed={**observe(found.tally, made), **agreement})
+    found = _doubt(found, made, progress)
+    engine.release()
+    return found
+
+
+def _search(
+    plan: Plan, engine: Engine, *, progress: Progress = discard_progress, **options: Any
+) -> tuple[Ground, Counterfactuals | None]:
+    """Make counterfactuals, decide them, and search the groups of all methods."""
     made = _make_counterfactuals(plan)
     counterfactual = made.population if made is not None else _ready_counterfactual(plan)
     decided = _decide_counterfactuals(plan, counterfactual)
@@ -137,39 +158,40 @@ def _run(
             made.population, plan.population, likely=plan.strata[0].complainants
         )
         made = replace(made, population=counterfactual)
-    known = None if engines is None else engines[plan.protections[0].attribute]
-    engine = known or Engine(study_of(plan), threads=threads, workers=workers)
     world = World(point=counterfactual, decided=decided)
     if made is not None and made.couplings:
         world = _with_draws(plan, engine.study, world, made)
-    (tally,) = engine.tallies(
-        [world],
-        plan.methods,
-        measured=provenance is None and known is None,
-        needed=evidence_by(plan) if verdicts_only else None,
-        progress=progress,
-    )
-    with_record = None if provenance else _compare_with_record(plan)
-    audit = Audit(
+    (tally,) = engine.tallies([world], plan.methods, progress=progress, **options)
+    ground = Ground(
         plan=plan,
         engine=engine,
         world=world,
         tally=tally,
-        clipped={} if made is None else made.clipped,
-        provenance=provenance or record(plan, tally, made, with_record=with_record),
-        with_record=with_record,
+        computed={},
+        refits=refits_once(plan),
     )
-    if made is not None and not provenance:
-        audit = weigh_doubt(
-            audit,
-            draws=made.draws,
-            refits=refits_of(plan, plan.settings.uncertainty.refits or 0),
-            decide=partial(_decide_counterfactuals, plan),
-            progress=progress,
-        )
-    if known is None:
-        engine.release()
-    return audit
+    return ground, made
+
+
+def refits_once(plan: Plan) -> Any:
+    """Return what makes the counterfactuals of refitted equations, when first asked for."""
+    number = plan.settings.uncertainty.refits or REFITS
+    return cache(lambda: list(refits_of(plan, number)))
+
+
+def _doubt(
+    ground: Ground, made: Counterfactuals | None, progress: Progress = discard_progress
+) -> Ground:
+    if made is None:
+        return ground
+    plan = ground.plan
+    return weigh_doubt(
+        ground,
+        draws=made.draws,
+        refits=refits_of(plan, plan.settings.uncertainty.refits or 0),
+        decide=partial(_decide_counterfactuals, plan),
+        progress=progress,
+    )
 
 
 def study_of(plan: Plan) -> Study:
@@ -215,25 +237,23 @@ def _ready_counterfactual(plan: Plan) -> Population | None:
 
 
 def _with_draws(plan: Plan, study: Study, world: World, made: Counterfactuals) -> World:
-    """Hold the draws of an open counterfactual, decided one by one.
+    """Add the draws of an open counterfactual, decided one by one.
 
     The kind of the outcome pools the decisions on all draws.
     """
-    draws, decided = [], []
+    draws: list[tuple[Population, int]] = []
+    decided: list[NDArray[Any] | None] = []
     for drawn in made.draws:
         decided.append(_decide_counterfactuals(plan, drawn))
         moved = {name: drawn.part(name, study.protected) for name in made.moved}
         draws.append((patch_rows(plan.population, study.protected, moved), 1))
-    known = [each for each in decided if each is not None]
-    would_be = world.decided
-    if not known or would_be is None:
-        return replace(world, parts=tuple(draws), drawn=True)
-    would_be = plan.outcome.kind.pool(known, would_be)
+    world = replace(world, parts=tuple(draws), drawn=True)
+    known: Sequence[NDArray[Any]] = [each for each in decided if each is not None]
+    if not known or world.decided is None:
+        return world
     return replace(
         world,
-        parts=tuple(draws),
-        drawn=True,
-        decided=frozen(would_be),
+        decided=frozen(plan.outcome.kind.pool(known, world.decided)),
         decided_parts=np.stack(known)[:, study.people],
     )
 
@@ -247,11 +267,12 @@ def _decide_counterfactuals(plan: Plan, counterfactual: Population | None) -> ND
     return _ask(plan.decision, counterfactual, plan.outcome)
 
 
-def _compare_with_record(plan: Plan) -> RecordAgreement | None:
+def _compare_with_record(plan: Plan) -> dict[str, Any]:
+    """Ask b() about the facts, and compare its answers with the record."""
     if plan.decision is None:
-        return None
-    decided = _ask(plan.decision, plan.population, plan.outcome)
-    return compare_with_record(plan.outcome, decided)
+        return {"disagreement": None, "with_record": None}
+    found = compare_with_record(plan.outcome, _ask(plan.decision, plan.population, plan.outcome))
+    return {"disagreement": found.disagreement, "with_record": found.counts()}
 
 
 def _ask(maker: DecisionMaker, population: Population, outcome: Outcome) -> NDArray[Any]:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from mutandis.auditing.multiple import run_multiple
 from mutandis.auditing.protections import draw_spaces
-from mutandis.auditing.run import run_quietly
+from mutandis.auditing.results import assess
+from mutandis.auditing.run import count_quietly
 from mutandis.config.schema import Uncertainty
 from mutandis.data.columns import Categories
 from mutandis.data.spaces import check_group_sizes, restrict_complainants
@@ -24,7 +24,7 @@ from mutandis.errors import PlanError
 from mutandis.numeric.order import canonical_order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
@@ -186,7 +186,7 @@ class _Reference:
             ),
         )
 
-    def count(self, rng: np.random.Generator) -> dict[str, Any]:
+    def count(self, rng: np.random.Generator) -> Mapping[str, Any]:
         """Give random rows the protected statuses, and count what the audit finds."""
         drawn, order = self._statuses.copy(), rng.permutation(len(self._statuses))
         for status, size in self._sizes:
@@ -204,17 +204,15 @@ class _Reference:
         if len(people) > _MOST:
             people = np.sort(rng.choice(people, _MOST, replace=False))
 
-        def run(part: Plan) -> Audit:
-            return run_quietly(
-                replace(part, strata=restrict_complainants(part.strata, people)),
-                self._audit.engine,
-                self._audit.provenance,
-                verdicts_only=True,
-            )
-
         sham = replace(self._plan, population=population, strata=spaces[0])
-        found = run_multiple(sham, run) if sham.combine == "multiple" else run(sham)
-        return found.count(self._method.name, self._k)
+        grounds = [
+            count_quietly(
+                replace(each, strata=restrict_complainants(each.strata, people)),
+                self._audit.ground.engine,
+            )
+            for each in sham.by_ground()
+        ]
+        return assess(sham, grounds).summaries[self._method.name, self._k].counts
 
 
 def _spaces(plan: Plan, population: Population) -> tuple[tuple[Stratum, ...], ...]:

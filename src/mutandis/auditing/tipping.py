@@ -16,7 +16,6 @@ others were compared.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -25,16 +24,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.auditing.group_comparison import compare_groups, evidence_by
+from mutandis.auditing.progress import discard_report
+from mutandis.auditing.results import adjust_all, compare_groups, evidence_by
 from mutandis.data.attribute import AttributeKind
 from mutandis.data.columns import Numbers
 from mutandis.data.labels import PLAIN, Labels
 from mutandis.data.population import patch_rows
 from mutandis.data.rows import ByRow
-from mutandis.engine.engine import Engine
 from mutandis.engine.study import World
 from mutandis.engine.tally import Pair, join_pairs
-from mutandis.errors import MutandisWarning, PlanError
+from mutandis.errors import PlanError
 from mutandis.verdicts.findings import Robustness, Verdict
 
 if TYPE_CHECKING:
@@ -44,9 +43,12 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
+    from mutandis.auditing.progress import Bars
+    from mutandis.auditing.results import Ground
     from mutandis.auditing.worldviews import WorldviewVerdicts
     from mutandis.data.columns import Column
     from mutandis.data.population import Population
+    from mutandis.engine.engine import Engine
     from mutandis.engine.methods import Method
     from mutandis.engine.study import Study
     from mutandis.engine.tally import Group
@@ -65,6 +67,7 @@ __all__ = [
     "describe_all",
     "describe_verdict",
     "find_curve",
+    "find_robustness",
     "find_tipping",
     "find_with_part",
     "moved_attributes",
@@ -167,7 +170,7 @@ def find_tipping(
     others = everyone[_could_appear(found)[everyone]]
     moved = moved_attributes(audit)
     total, done = STEPS + len(moved) + _BEYOND - STEPS, 0
-    trial = _Trial(audit, method, k, np.union1d(cases, others))
+    trial = _Trials(audit, method, k, np.union1d(cases, others))
 
     def count(steps: int) -> None:
         nonlocal done
@@ -200,23 +203,35 @@ def find_tipping(
     return tipping if places is None else tipping.take(places)
 
 
+def find_robustness(audit: Audit, bars: Bars = lambda _: discard_report) -> Audit:
+    """Add tipping points to an audit whose plan asks for them, graded by all that is known."""
+    if not audit.plan.settings.uncertainty.tipping:
+        return audit
+    (method, k), results = audit.plan.choose(None, None), audit.results
+    found = results.tipping
+    if found is None:
+        found = find_tipping(audit, method, k, progress=bars("Trying parts of the effect"))
+    if results.worldviews is not None:
+        found = replace(found, share=results.worldviews.share)
+    return replace(audit, results=replace(results, tipping=found))
+
+
 def find_with_part(audit: Audit, place: int, method: Method, k: int, part: Fraction) -> Findings:
     """Give one complainant's findings with a part of the effect, all others as they are."""
     _refuse(method)
     places, plan = np.array([place]), audit.plan
     found = audit.test_everyone(method.name, k)
-    (groups,) = _Ground.of(audit, method, k, places).groups_with(places, [(part, ())])
+    (groups,) = _Trial.of(audit.ground, method, k, places).groups_with(places, [(part, ())])
     comparison = compare_groups(plan, method, groups)
     p_values = found.comparison.interval.p_value.copy()
     p_values[place] = comparison.interval.p_value[0]
-    if method.matched:  # as those unlike are counted in the audit
-        p_values = np.where(np.isnan(p_values), 1.0, p_values)
+    adjusted = adjust_all(plan, method, p_values)[places]
     return replace(
         found.take(places),
         control=groups.control,
         test=groups.test,
         comparison=comparison,
-        q_value=np.where(comparison.insufficient, np.nan, audit.adjust(p_values)[places]),
+        q_value=np.where(comparison.insufficient, np.nan, adjusted),
     )
 
 
@@ -245,7 +260,7 @@ def find_curve(audit: Audit, place: int) -> tuple[CurvePoint, ...]:
     verdicts, only = audit.test_everyone(), np.array([place])
     is_case = bool(verdicts.comparison.evidence[place])
     bound = verdicts.p_value_bound()[place] if is_case else verdicts.alpha
-    ground = _Ground.of(audit, method, k, only)
+    ground = _Trial.of(audit.ground, method, k, only)
     steps = range((STEPS if is_case else _BEYOND) + 1)
     groups = ground.groups_with(only, [_part(step) for step in steps])
     # bounds of all of them take hardly longer than those of one
@@ -275,15 +290,15 @@ def tipping_of(audit: Audit, place: int) -> Tipping | None:
     method, k = audit.plan.choose(None, None)
     if not method.has_tipping:
         return None
-    only, known = np.array([place]), audit.tippings.get((method.name, k))
-    found = find_tipping(audit, method, k, places=only) if known is None else known.take(only)
-    compared = audit.measure_worldviews()
-    return found if compared is None else replace(found, share=compared.share[only])
+    only, known = np.array([place]), audit.results.tipping
+    if known is not None:
+        return known.take(only)
+    return find_tipping(audit, method, k, places=only)
 
 
 def rules_of(audit: Audit) -> dict[str, str]:
     """Give the rule of each grade, with what is asked of other worldviews if any were compared."""
-    compared = audit.compares_worldviews
+    compared = audit.results.worldviews is not None
     return {grade: rule + (_COMPARED[grade] if compared else "") for grade, rule in RULES.items()}
 
 
@@ -301,13 +316,14 @@ def count_grades(tipping: Tipping, verdicts: NDArray[np.object_]) -> dict[str, d
 
 def summarise_grades(audit: Audit) -> str:
     """Say how many verdicts of the strongest kind are robust; empty where that is not asked for."""
-    if not audit.plan.settings.uncertainty.tipping:
+    results = audit.results
+    if results.tipping is None:
         return ""
-    counts = count_grades(audit.measure_tipping(), audit.test_everyone().verdicts())
+    counts = count_grades(results.tipping, results.headline.verdicts())
     for verdict, grades in counts.items():
         number = sum(grades.values())
         if number:
-            compared = audit.measure_worldviews()
+            compared = results.worldviews
             others = ("", "", "") if compared is None else _summarise_worldviews(compared)
             return (
                 f"If less of the effect of {audit.plan.status_label} is real: of {number:,} "
@@ -348,16 +364,13 @@ def describe_all(
             tipping=missing,
             grade=nothing,
             line=nothing,
-            worldviews=others if audit.compares_worldviews else {},
+            worldviews={} if audit.results.worldviews is None else others,
         )
     alone = None if place is None else tipping_of(audit, place)
     tipping = audit.measure_tipping() if alone is None else alone
     chosen = slice(None) if place is None else [place]
-    stays = [
-        audit.compute_findings(found.method, k, depth="significance").strength[chosen]
-        >= found.strength
-        for k in audit.ks
-    ]
+    summaries = audit.results.summaries
+    stays = [summaries[found.method, k].strength[chosen] >= found.strength for k in audit.ks]
     share = missing if found.verdict_share is None else found.verdict_share
     worldviews, total = _stays_under(audit, chosen)
     under = worldviews.get("stays_under", missing)
@@ -386,7 +399,7 @@ def _known(value: np.float64) -> float | None:
 
 def _stays_under(audit: Audit, chosen: Any) -> tuple[dict[str, NDArray[Any]], int]:
     """Give the columns on other worldviews, if any were compared, and the number of all."""
-    found = audit.measure_worldviews()
+    found = audit.results.worldviews
     if found is None:
         return {}, 0
     number = np.where(found.has_case, found.stays_under, np.nan)
@@ -463,8 +476,8 @@ def _could_appear(found: Findings) -> NDArray[np.bool_]:
 def moved_attributes(audit: Audit) -> tuple[str, ...]:
     """Name the attributes that people are compared on and that an intervention changes."""
     moved: set[str] = set()
-    for part in audit.parts:
-        moved = moved.union(*(_moved(part.study, world) for world in _worlds(part.world)))
+    for ground in audit.grounds:
+        moved = moved.union(*(_moved(ground.study, each) for each in _worlds(ground.world)))
     return tuple(each.name for each in audit.plan.attributes if each.name in moved)
 
 
@@ -494,12 +507,12 @@ def _part(step: int, *held: str) -> _Part:
     return Fraction(step, STEPS), held
 
 
-class _Trial:
-    """Tries verdicts of one method at one k in other counterfactual worlds."""
+class _Trials:
+    """Tries verdicts of one method at one k in other counterfactual worlds, on all grounds."""
 
     def __init__(self, audit: Audit, method: Method, k: int, places: NDArray[np.intp]) -> None:
-        parts = audit.parts if len(places) else ()
-        self._grounds = [_Ground.of(part, method, k, places) for part in parts]
+        grounds = audit.grounds if len(places) else ()
+        self._grounds = [_Trial.of(each, method, k, places) for each in grounds]
 
     def first(
         self,
@@ -548,45 +561,33 @@ class _Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ground:
+class _Trial:
     """One method at one k in worlds with a part of the effect.
 
     Between two values of a grid, centers lie on twentieths of a step, and midway between these: the
     engine measures on a finer scale than that of the audit.
     """
 
-    audit: Audit
+    ground: Ground
     method: Method
     groups: Pair[Group]
     engine: Engine
 
     @classmethod
-    def of(cls, audit: Audit, method: Method, k: int, places: NDArray[np.intp]) -> _Ground:
-        """Prepare the finer scale, once for a page about one person that asks several times."""
-
-        def make() -> _Ground:
-            study = replace(audit.study, ks=(k,), finer=STEPS // 2)
-            with warnings.catch_warnings():
-                # the audit itself has said it already
-                warnings.simplefilter("ignore", MutandisWarning)
-                engine = Engine(study, threads=audit.engine.threads, workers=audit.engine.workers)
-                _ = engine.embedding
-            groups = audit.tally.at(method, audit.ks.index(k))
-            return cls(audit, method, groups, engine)
-
-        if len(places) > 1:
-            return make()
-        return audit.remember("ground", (method.name, k), make)
+    def of(cls, ground: Ground, method: Method, k: int, places: NDArray[np.intp]) -> _Trial:
+        """Prepare the finer scale, which is kept for a page about one person."""
+        engine = ground.engine.finer(k, STEPS // 2, keep=len(places) == 1)
+        return cls(ground, method, ground.tally.at(method, ground.tally.ks.index(k)), engine)
 
     def at_once(self, places: NDArray[np.intp]) -> int:
         """Return how many parts of the effect are tried at once for some complainants."""
-        world = world_with_part(self.audit, _part(1)[0])
-        return self.engine.at_once(self.audit.study.people[places], world)
+        world = world_with_part(self.ground, _part(1)[0])
+        return self.engine.at_once(self.ground.study.people[places], world)
 
     def compare(self, places: NDArray[np.intp], parts: Sequence[_Part]) -> Comparison:
         """Compare the groups of some complainants, with one part of the effect after the other."""
         pairs = self.groups_with(places, parts, verdicts_only=True)
-        plan = self.audit.plan
+        plan = self.ground.plan
         return compare_groups(plan, self.method, join_pairs(pairs), depth="significance")
 
     def groups_with(
@@ -597,10 +598,10 @@ class _Ground:
         With `verdicts_only`, nothing more may be known of those without evidence.
         """
         tallies = self.engine.tallies(
-            (world_with_part(self.audit, part, held=held) for part, held in parts),
+            (world_with_part(self.ground, part, held=held) for part, held in parts),
             [self.method],
-            who=self.audit.study.people[places],
-            needed=evidence_by(self.audit.plan) if verdicts_only else None,
+            who=self.ground.study.people[places],
+            needed=evidence_by(self.ground.plan) if verdicts_only else None,
         )
         doubt, control = self.groups.test.share.doubt, self.groups.control.take(places)
         doubt = None if doubt is None else doubt[places]
@@ -610,12 +611,12 @@ class _Ground:
         ]
 
 
-def world_with_part(audit: Audit, part: Fraction, *, held: Collection[str] = ()) -> World:
+def world_with_part(ground: Ground, part: Fraction, *, held: Collection[str] = ()) -> World:
     """Attribute a part of every difference to the status, and none in attributes that are held."""
-    study, population, rows = audit.study, audit.study.population, audit.study.protected
+    study, population, rows = ground.study, ground.study.population, ground.study.protected
     kinds = {each.name: each.kind for each in study.attributes}
     mixed: list[tuple[Population, int]] = []
-    for world in _worlds(audit.world):
+    for world in _worlds(ground.world):
         moved = _moved(study, world).difference(held)
         names = {name for name in moved if kinds[name] is AttributeKind.NOMINAL}
         numbers = {
@@ -629,7 +630,7 @@ def world_with_part(audit: Audit, part: Fraction, *, held: Collection[str] = ())
                 mixed.append((patch_rows(population, rows, columns), int(share * STEPS)))
     if len({weight for _, weight in mixed}) == 1:
         mixed = [(world, 1) for world, _ in mixed]
-    drawn = bool(audit.world.draws)
+    drawn = bool(ground.world.draws)
     if len(mixed) == 1 and not drawn:
         return World(point=mixed[0][0])
     return World(point=mixed[0][0], parts=tuple(mixed), drawn=drawn)

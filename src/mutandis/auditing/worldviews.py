@@ -141,12 +141,12 @@ def _compare(
     audit: Audit, plans: Mapping[str, Plan | None], progress: Callable[[int, int], None]
 ) -> WorldviewVerdicts:
     """Run plans with the engines of an audit, whose own verdicts are where there is no plan."""
-    from mutandis.auditing.run import run_headlines
+    from mutandis.auditing.run import find_headlines
 
-    trials = run_headlines(audit, (plan for plan in plans.values() if plan is not None))
+    trials = find_headlines(audit, (plan for plan in plans.values() if plan is not None))
     findings: list[Findings] = []
     for plan in plans.values():
-        findings.append((audit if plan is None else next(trials)).test_everyone())
+        findings.append(audit.results.headline if plan is None else next(trials))
         progress(len(findings), len(plans))
     first = findings[0]
     strength = [np.where(each.comparison.insufficient, -1, each.strength) for each in findings]

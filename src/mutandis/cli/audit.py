@@ -142,9 +142,6 @@ def audit(
         with progress_bars() as bar:
             if sham:
                 found = found.with_sham(sham, progress=bar("Running sham audits"))
-            found.measure_worldviews(bar("Auditing under worldviews"))
-            if found.plan.settings.uncertainty.tipping:
-                found.measure_tipping(progress=bar("Trying parts of the effect"))
             save_audit(
                 found, out, overwrite=force, key=key, notes=notes(), progress=bar("Comparing")
             )
@@ -158,6 +155,7 @@ def run_with_bars(
     plan: Plan, *, threads: int | None = None, workers: Workers | None = None
 ) -> Audit:
     """Run a plan, with a bar for the decision maker and one for the search."""
+    from mutandis.auditing.run import run_plan
     from mutandis.decision.maker import with_progress
 
     with progress_bars() as bar:
@@ -166,7 +164,7 @@ def run_with_bars(
         search = bar("Searching")
         if workers is not None:
             workers = workers.following(search.count_tasks)
-        return plan.run(threads=threads, progress=search, cluster=workers)
+        return run_plan(plan, threads=threads, progress=search, cluster=workers, bars=bar)
 
 
 def summary_of(found: Audit) -> dict[str, Any]:
@@ -175,10 +173,10 @@ def summary_of(found: Audit) -> dict[str, Any]:
     from mutandis.engine.methods import CST_MATCHED
 
     method, k = found.plan.settings.primary
-    findings = found.evaluate()
+    results, findings = found.results, found.results.headline
     matched = CST_MATCHED in found.plan.methods
-    own = found.evaluate(CST_MATCHED.name, k).has_own_case if matched else None
-    pattern, compared = findings.has_pattern, found.measure_worldviews()
+    own = found.test_everyone(CST_MATCHED.name, k).has_own_case if matched else None
+    pattern, compared = findings.has_pattern, results.worldviews
     return {
         "headline": {
             **found.count(method, k),
@@ -186,10 +184,10 @@ def summary_of(found: Audit) -> dict[str, Any]:
             "pattern_refused": int((pattern & findings.is_negative).sum()),
             "pattern_and_own_case": None if own is None else int((pattern & own).sum()),
         },
-        **({} if found.sham_audits is None else {"sham": found.sham_audits.as_dict()}),
-        "robustness": count_grades(found.measure_tipping(), findings.verdicts())
-        if found.plan.settings.uncertainty.tipping
-        else None,
+        **({} if results.sham is None else {"sham": results.sham.as_dict()}),
+        "robustness": None
+        if results.tipping is None
+        else count_grades(results.tipping, findings.verdicts()),
         **({} if compared is None else {"worldviews": compared.as_dict()}),
         "cautions": found.cautions(),
         "counts": found.count_records(),

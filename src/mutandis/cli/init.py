@@ -205,7 +205,7 @@ def _show_demo(found: Audit, out: Path) -> None:
         "adjustment is prima facie evidence, given this worldview: it is not proof.\n",
         highlight=False,
     )
-    findings = found.evaluate()
+    findings = found.results.headline
     confirmed = findings.ids[findings.significant_adjusted & findings.is_negative]
     who = confirmed[0] if len(confirmed) else findings.ids[0]
     for line in (

@@ -6,6 +6,7 @@ effect and other worldviews differ only in the worlds that are handed in.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -28,6 +29,7 @@ from mutandis.engine.matches import (
 from mutandis.engine.methods import CST_MATCHED, Center
 from mutandis.engine.nearest import Aside, PreparedSpace, Spaces, people_of
 from mutandis.engine.tally import Group, Links, Nearest, Sums, Tally
+from mutandis.errors import MutandisWarning
 from mutandis.geometry.index import discard_progress
 
 if TYPE_CHECKING:
@@ -121,6 +123,7 @@ class Engine:
         self.stored: list[Any] = []  # what workers read, by `tiles`
         # groups around parts of a mixture, which are asked for one by one after the mixture
         self.found: list[tuple[Population, NDArray[np.intp], Nearest]] = []
+        self._finer: tuple[tuple[int, int], Engine] | None = None
         # the control groups that were searched last, and of whom
         self._control: tuple[NDArray[np.intp], Nearest] | None = None
 
@@ -197,6 +200,22 @@ class Engine:
         """Estimate how many people of a control space are matched."""
         few = len(stratum.complainants) * (max(self.study.ks) + 1)
         return min(len(stratum.control), few)
+
+    def finer(self, k: int, parts: int, *, keep: bool) -> Engine:
+        """Return an engine for groups of k on a finer scale.
+
+        With `keep`, later calls return the same one.
+        """
+        if self._finer is not None and self._finer[0] == (k, parts):
+            return self._finer[1]
+        study = replace(self.study, ks=(k,), finer=parts)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MutandisWarning)  # this engine has said it already
+            finer = Engine(study, threads=self.threads, workers=self.workers)
+            _ = finer.embedding
+        if keep:
+            self._finer = (k, parts), finer
+        return finer
 
     def control(self, strata: Sequence[Stratum], progress: Progress) -> tuple[Nearest, str]:
         """Return the control groups of complainants: searched once, and then remembered.

@@ -78,8 +78,7 @@ def case_document(
     whole = audit.case(id)
     # one for each attribute, where several were audited one by one
     cases = [whole if part is audit else part.case(id) for part in audit.parts]
-    # a redacted file is often asked for beside the whole one
-    document = audit.remember("document", whole.place, lambda: _document(audit, whole, cases))
+    document = _document(audit, whole, cases)
     return redact_case(document, whole, cases) if redact else document
 
 
@@ -112,9 +111,9 @@ def _document(audit: Audit, whole: Case, cases: Sequence[Case]) -> CaseDocument:
         tau=settings.tau,
         direction=settings.evidence.direction,
         measure=settings.evidence.measure,
-        worldview=audit.remember("drawing", None, lambda: draw_plan(audit.plan)),
+        worldview=draw_plan(audit.plan),
         labels=_labels(audit.plan),
-        settings_text=audit.remember("settings", None, lambda: write_plan(audit.plan)),
+        settings_text=write_plan(audit.plan),
         words=audit.plan.words,
     )
 
@@ -265,7 +264,7 @@ def _part(case: Case) -> Part:
 
 def _explain_decision(case: Case) -> tuple[str, ...]:
     """Say why b() decides otherwise on her counterfactual, where its inside is known."""
-    plan, other = case.audit.plan, case.audit.world.point
+    plan, other = case.audit.plan, case.audit.ground.world.point
     maker: object = plan.decision
     described = {} if maker is None else describe_maker(maker)
     if described.get("kind") == "rule" and not isinstance(maker, Rule):
@@ -309,7 +308,7 @@ class _GroupLister:
             else "the complainant"
             if not self._around_other
             else "the draws of her counterfactual"
-            if self._audit.world.draws
+            if self._audit.ground.world.draws
             else "the complainant's counterfactual",
             places=self._found[f"n_{role}"],
             people=int(people.sum()),
@@ -337,7 +336,7 @@ class _GroupLister:
         for index, row in enumerate(rows.tolist()):
             center = bool(members.is_center[index])
             counterfactual = center and self._role == "test"
-            world = self._audit.world.point if counterfactual else None
+            world = self._audit.ground.world.point if counterfactual else None
             role = "counterfactual" if counterfactual else "complainant"
             place = float(members.place[index])
             listed.append(
@@ -363,7 +362,7 @@ class _GroupLister:
         """Split each distance by attribute, in the exact units it was measured in."""
         if len(self._audit.parts) > 1:
             return None
-        embedding = self._audit.engine.embedding
+        embedding = self._audit.ground.engine.embedding
         here = embedding.apply(self._world, np.array([self._case.row])).points
         there = embedding.apply(self._audit.plan.population, rows).points
         parts = embedding.split(here, there)
@@ -381,7 +380,7 @@ class _GroupLister:
     @property
     def _world(self) -> Population:
         """The world of the search center; of an open counterfactual, the most likely one."""
-        world = self._audit.world.point if self._around_other else None
+        world = self._audit.ground.world.point if self._around_other else None
         return world or self._audit.plan.population
 
 

@@ -39,7 +39,7 @@ def value_at(population: Population, name: str, row: int) -> Any:
 
 def movements_of(audit: Audit, row: int) -> tuple[Movement, ...]:
     """Say how each attribute moved: those compared, and those that pass the change on."""
-    after = audit.world.point
+    after = audit.ground.world.point
     if after is None:
         return ()
     mover = _Mover(audit, after, row)

@@ -69,7 +69,7 @@ def robustness_of(case: Case, parts: Sequence[Part]) -> VerdictRobustness | None
     verdicts = {size: Verdict(case.result(method, k=size)["verdict"]) for size in plan.settings.ks}
     stays = [size for size, each in verdicts.items() if each.strength >= verdicts[k].strength]
     without = {name: bool(stands[0]) for name, stands in found.without.items()}
-    compared = case.audit.measure_worldviews()
+    compared = case.audit.results.worldviews
     line = (
         "there is no verdict that could fall"
         if point is None

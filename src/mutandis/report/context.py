@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
+    from mutandis.auditing.results import Summary
     from mutandis.data.labels import Labels
     from mutandis.data.population import Population
     from mutandis.data.protection import Protection
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from mutandis.engine.methods import Method
     from mutandis.outcomes.outcome import Words
     from mutandis.report.chart import Picture
-    from mutandis.verdicts.findings import Digest, Findings
+    from mutandis.verdicts.findings import Findings
 
 __all__ = ["ReportContext", "compared", "draw_plan", "read_by_decision", "rows_of"]
 
@@ -44,9 +45,9 @@ class ReportContext:
         """Give verdicts, shares and p-values; bounds take long for many, and few are shown."""
         return self.audit.test_everyone(method, k)
 
-    def digest(self, method: str) -> Digest:
-        """Give what one method finds about everyone at the headline's k."""
-        return self.audit.digest(method, self.plan.settings.primary[1])
+    def summary(self, method: str) -> Summary:
+        """Return what one method finds about everyone at the headline's k."""
+        return self.audit.results.summaries[method, self.plan.settings.primary[1]]
 
     @property
     def plan(self) -> Plan:
@@ -72,8 +73,12 @@ class ReportContext:
     @property
     def matched(self) -> Findings | None:
         """The matched comparison at the headline's k, which knows everyone's own case."""
-        k = self.plan.settings.primary[1]
-        return self.findings(CST_MATCHED.name, k) if CST_MATCHED in self.methods else None
+        if CST_MATCHED not in self.methods:
+            return None
+        if "matched" not in self.kept:
+            self.kept["matched"] = self.findings(CST_MATCHED.name, self.primary[1])
+        found: Findings = self.kept["matched"]
+        return found
 
     @property
     def own(self) -> NDArray[np.bool_] | None:
@@ -195,7 +200,7 @@ class ReportContext:
         return [
             (references.get(part, self.reference), refusal)
             for part, audit in self.parts.items()
-            if (refusal := audit.refusal_cf) is not None
+            if (refusal := audit.ground.expected()) is not None
         ]
 
     def by_part(self, part: str) -> str:

@@ -76,9 +76,9 @@ def make_report(audit: Audit, *, diagnosis: Diagnosis | None = None) -> Report:
         flips=describe_flips(context),
         cautions=cautions_of(context, diagnosis),
         assumptions=[*assumptions_of(audit), *limits_of_table(audit)],
-        sham=audit.sham_audits,
+        sham=audit.results.sham,
         rules=rules_of(audit),
-        compared=audit.measure_worldviews(),
+        compared=audit.results.worldviews,
         settings_text=write_plan(audit.plan),
         data=_facts_of_data(context, None if origin is None else origin.source),
         run=_facts_of_run(context),
@@ -118,7 +118,7 @@ def captioned_worldview(context: ReportContext) -> CaptionedPicture | None:
 
 
 def _draw_hidden_cause(context: ReportContext) -> CaptionedPicture | None:
-    if not context.plan.settings.uncertainty.tipping or context.plan.worldview is None:
+    if context.audit.results.tipping is None or context.plan.worldview is None:
         return None
     cause = context.audit.hidden_cause()
     effects = cause.effects[0][1]
@@ -141,7 +141,7 @@ def _draw_hidden_cause(context: ReportContext) -> CaptionedPicture | None:
 
 
 def _draw_worldviews(context: ReportContext) -> CaptionedPicture | None:
-    compared = context.audit.measure_worldviews()
+    compared = context.audit.results.worldviews
     if compared is None:
         return None
     stays = compared.count_stays().items()

@@ -81,7 +81,7 @@ _COMBINED = {
 
 def summarise(context: ReportContext) -> list[str]:
     """Summarise in a few paragraphs what was asked and what was found."""
-    sham = context.audit.sham_audits
+    sham = context.audit.results.sham
     paragraphs = (
         _asked(context),
         _rates(context),
@@ -115,7 +115,7 @@ def _rates(context: ReportContext) -> str:
 
     theirs = mean(study.outcomes[study.reference]) if alone else None
     on_record = f"{words.on_record(mean(study.outcomes[study.people]), theirs)}."
-    would_be = context.audit.refusal_cf
+    would_be = context.audit.ground.expected()
     if not alone or would_be is None:
         return on_record
     return (
@@ -182,7 +182,7 @@ def describe_headline(audit: Audit) -> str:
     row, counted = audit.count(method.name, k), counted_by(audit.plan, method)
     people = plural(row["complainants"], "complainant")
     said = f"{_COUNTED[counted]} {count(row[counted])} of {people}."
-    return said if audit.sham_audits is None else f"{said} {describe_sham(audit.sham_audits)}"
+    return said if audit.results.sham is None else f"{said} {describe_sham(audit.results.sham)}"
 
 
 def describe_sham(sham: ShamAudits) -> str:
@@ -227,9 +227,9 @@ def _own_cases(context: ReportContext) -> str:
 def describe_flips(context: ReportContext) -> Iterator[str]:
     """Count the complainants whose outcomes change with their status."""
     for part, audit in context.parts.items():
-        rows, would_be = audit.study.people, audit.refusal_cf
+        rows, would_be = audit.study.people, audit.ground.expected()
         if would_be is not None:
-            drawn = audit.world.decided_parts is not None
+            drawn = audit.ground.world.decided_parts is not None
             changed = context.words.changed(audit.study.outcomes[rows], would_be[rows], drawn=drawn)
             yield f"In the counterfactual world{context.by_part(part)}{changed}"
 

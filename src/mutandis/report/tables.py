@@ -78,7 +78,7 @@ def describe_attributes(context: ReportContext) -> list[tuple[str, str, str, str
     """Describe each attribute of complainants, of their counterfactuals, and of the others."""
     rows = []
     for part, audit in context.parts.items():
-        study, world = audit.study, audit.world
+        study, world = audit.study, audit.ground.world
         drawn = world.draws or ([] if world.point is None else [world.point])
         for attribute in context.plan.attributes:
             name = attribute.name
@@ -164,9 +164,8 @@ def count_fragile(context: ReportContext) -> list[tuple[str, int, int]]:
 
 def count_verdict_grades(context: ReportContext) -> dict[str, dict[str, int]] | None:
     """Count the headline's cases by verdict and grade; None where they were not graded."""
-    if not context.plan.settings.uncertainty.tipping:
-        return None
-    return count_grades(context.audit.measure_tipping(), context.headline.verdicts())
+    tipping = context.audit.results.tipping
+    return None if tipping is None else count_grades(tipping, context.headline.verdicts())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,7 +262,7 @@ def _rows_of(context: ReportContext, shown: Sequence[tuple[str, int]]) -> list[d
     """Return rows of the headline's findings, with the kind of each and the answer about them."""
     only, (method, _) = np.array([place for _, place in shown], dtype=np.intp), context.primary
     plain, k = context.words.kind.plain, context.primary[1]
-    columns = plain(context.audit.findings_of(only, method.name, k).columns())
+    columns = plain(context.audit.evaluate(method.name, k, places=only).columns())
     nothing = {name: np.full(len(only), None) for name in ("p_own", "own_case")}
     matched = context.matched
     own = nothing if matched is None else plain(matched.take(only).columns())

@@ -324,7 +324,7 @@ def _audit_again(audit: Audit, is_negative: NDArray[np.bool_]) -> Audit:
     with warnings.catch_warnings():
         # the audit itself has said it already
         warnings.simplefilter("ignore", MutandisWarning)
-        return again.run(threads=audit.engine.threads, cluster=audit.engine.workers)
+        return again.run(threads=audit.ground.engine.threads, cluster=audit.ground.engine.workers)
 
 
 def _with_decisions(plan: Plan, is_negative: NDArray[np.bool_]) -> Population:

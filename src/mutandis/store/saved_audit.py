@@ -26,16 +26,22 @@ import numpy as np
 
 from mutandis.auditing.audit import Audit
 from mutandis.auditing.counterfactual_table import CounterfactualTable
-from mutandis.auditing.multiple import run_multiple
 from mutandis.auditing.provenance import Provenance, current_versions, hash_population
-from mutandis.auditing.run import study_of
+from mutandis.auditing.results import Ground, assess
+from mutandis.auditing.run import refits_once, study_of
 from mutandis.auditing.sham import ShamAudits
-from mutandis.auditing.tipping import Tipping, count_grades, rules_of, summarise_grades
+from mutandis.auditing.tipping import (
+    Tipping,
+    count_grades,
+    find_robustness,
+    rules_of,
+    summarise_grades,
+)
 from mutandis.auditing.worldviews import WorldviewVerdicts
 from mutandis.config.yaml import read_yaml, write_yaml
 from mutandis.data.columns import Categories, Numbers, frozen, jsonable, plain_value
 from mutandis.data.population import Population, patch_rows
-from mutandis.decision.maker import DescribedMaker, RecordAgreement, query_records, required_columns
+from mutandis.decision.maker import DescribedMaker, query_records, required_columns
 from mutandis.engine.engine import Engine
 from mutandis.engine.pack import WHOLE, tally_arrays, tally_of
 from mutandis.engine.study import World
@@ -244,21 +250,21 @@ def _record(
         "provenance": audit.provenance.as_dict(),
         "diagnostics": None if diagnosis is None else diagnosis.as_dict(),
         "disagreement": audit.disagreement,
-        "sham": None if audit.sham_audits is None else audit.sham_audits.as_dict(),
+        "sham": None if audit.results.sham is None else audit.results.sham.as_dict(),
         "robustness": _robustness(audit),
         "notes": list(notes),
     }
 
 
 def _robustness(audit: Audit) -> dict[str, Any] | None:
-    if not audit.plan.settings.uncertainty.tipping:
+    results = audit.results
+    if results.tipping is None:
         return None
-    compared = audit.measure_worldviews()
     return {
         "rules": rules_of(audit),
-        "verdicts": count_grades(audit.measure_tipping(), audit.evaluate().verdicts()),
+        "verdicts": count_grades(results.tipping, results.headline.verdicts()),
         "sentence": summarise_grades(audit),
-        **({} if compared is None else compared.as_dict()),
+        **({} if results.worldviews is None else results.worldviews.as_dict()),
     }
 
 
@@ -277,7 +283,7 @@ def _write_state(path: Path, audit: Audit) -> None:
         "columns": _store_columns(population.columns),
         "dropped": list(population.dropped.items()),
         "decision_inputs": _decision_inputs(audit.plan),
-        "parts": [_part_state(part) for part in audit.parts],
+        "parts": [_ground_state(ground) for ground in audit.grounds],
         "tipping": _store_tipping(audit),
         **_store_worldviews(audit),
     }
@@ -312,37 +318,36 @@ def _decision_inputs(plan: Plan) -> tuple[str, ...]:
 
 def _store_tipping(audit: Audit) -> dict[str, Any] | None:
     """Store the tipping points of the headline; who they are of is stored already."""
-    if not audit.plan.settings.uncertainty.tipping:
+    found = audit.results.tipping
+    if found is None:
         return None
-    found = audit.measure_tipping()
     return {name: getattr(found, name) for name in ("point", "fragile", "appears", "without")}
 
 
-def _read_tipping(stored: Mapping[str, Any] | None, audit: Audit) -> dict[tuple[str, int], Tipping]:
-    """Read tipping points; results of before there were any are asked when they are needed."""
+def _read_tipping(stored: Mapping[str, Any] | None, audit: Audit) -> Tipping | None:
     if stored is None:
-        return {}
+        return None
     ids = audit.plan.population.ids[audit.study.people]
     flags = [stored["fragile"], *stored["without"].values()]
     for kind, arrays in (("f", [stored["point"], stored["appears"]]), ("b", flags)):
         for array in arrays:
             _check_array(array, kind, ids.shape)
     method, k = audit.plan.settings.primary
-    return {(method, k): Tipping(method=method, k=k, ids=ids, **stored)}
+    return Tipping(method=method, k=k, ids=ids, **stored)
 
 
 def _store_worldviews(audit: Audit) -> dict[str, Any]:
     """Store the verdicts under other worldviews, if any were compared."""
-    found = audit.measure_worldviews()
+    found = audit.results.worldviews
     if found is None:
         return {}
     stored = {"names": list(found.names), "strength": found.strength, "delta_p": found.delta_p}
     return {"worldviews": stored}
 
 
-def _read_worldviews(stored: Mapping[str, Any] | None, audit: Audit) -> list[WorldviewVerdicts]:
+def _read_worldviews(stored: Mapping[str, Any] | None, audit: Audit) -> WorldviewVerdicts | None:
     if stored is None:
-        return []
+        return None
     names = tuple(map(str, stored["names"]))
     ids = audit.plan.population.ids[audit.study.people]
     for kind, array in (("i", stored["strength"]), ("f", stored["delta_p"])):
@@ -350,20 +355,18 @@ def _read_worldviews(stored: Mapping[str, Any] | None, audit: Audit) -> list[Wor
     if not (names and np.isin(stored["strength"], range(-1, 4)).all()):
         raise ValueError("other verdicts")
     method, k = audit.plan.settings.primary
-    return [
-        WorldviewVerdicts(
-            names=names,
-            method=method,
-            k=k,
-            worse=audit.plan.settings.evidence.direction == "negative",
-            ids=ids,
-            strength=stored["strength"],
-            delta_p=stored["delta_p"],
-        )
-    ]
+    return WorldviewVerdicts(
+        names=names,
+        method=method,
+        k=k,
+        worse=audit.plan.settings.evidence.direction == "negative",
+        ids=ids,
+        strength=stored["strength"],
+        delta_p=stored["delta_p"],
+    )
 
 
-def _part_state(part: Audit) -> dict[str, Any]:
+def _ground_state(part: Ground) -> dict[str, Any]:
     made = part.world.point
     changed = {} if made is None else {name: made.columns[name] for name in sorted(made.changed)}
     return {
@@ -486,21 +489,18 @@ def _assemble(record: AuditRecord, state: Mapping[str, Any]) -> Audit:
         ),
     )
     plan = record.label(replace(plan, origin=origin))
-    parts = iter(state["parts"])
-
-    def restore(planned: Plan) -> Audit:
-        return _restore(next(parts), planned, provenance)
-
-    if plan.combine == "multiple":
-        audit: Audit = replace(run_multiple(plan, restore), provenance=provenance)
-    else:
-        audit = restore(plan)
-    return replace(
-        audit,
-        sham_audits=_read_sham(record.data["sham"]),
-        tippings=_read_tipping(state.get("tipping"), audit),
-        compared=_read_worldviews(state.get("worldviews"), audit),
+    grounds = tuple(
+        _restore(part, each, provenance.computed)
+        for part, each in zip(state["parts"], plan.by_ground(), strict=True)
     )
+    results = replace(assess(plan, grounds), sham=_read_sham(record.data["sham"]))
+    audit = Audit(plan=plan, grounds=grounds, results=results, provenance=provenance)
+    results = replace(
+        results,
+        tipping=_read_tipping(state["tipping"], audit),
+        worldviews=_read_worldviews(state.get("worldviews"), audit),
+    )
+    return find_robustness(replace(audit, results=results))
 
 
 def _read_sham(data: Mapping[str, Any] | None) -> ShamAudits | None:
@@ -518,34 +518,29 @@ def _supplied(part: Mapping[str, Any], population: Population) -> Counterfactual
     return CounterfactualTable(population=made, is_negative=part["refused"])
 
 
-def _restore(part: Mapping[str, Any], plan: Plan, provenance: Provenance) -> Audit:
-    """Put one audit together from what was stored about it."""
-    computed = counts = provenance.computed
+def _restore(part: Mapping[str, Any], plan: Plan, computed: Mapping[str, Any]) -> Ground:
+    """Return a ground as it was stored."""
     if "parts" in computed:
         computed = computed["parts"][plan.protections[0].attribute]
     supplied = _supplied(part, plan.population)
     study = study_of(plan)
     drawn = tuple(
-        (patch_rows(plan.population, study.protected, _columns(each)), 1)
-        for each in part.get("drawn", ())
-    )
-    world = World(
-        point=None if supplied is None else supplied.population,
-        parts=drawn,
-        drawn=bool(drawn),
-        decided=part["refused"],
-        decided_parts=part.get("refused_in_draws"),
+        (patch_rows(plan.population, study.protected, _columns(each)), 1) for each in part["drawn"]
     )
     _check_tally(part["tally"], len(study.people), plan.settings)
-    with_record = counts["with_record"]
-    return Audit(
+    return Ground(
         plan=plan,
         engine=Engine(study),
-        world=world,
+        world=World(
+            point=None if supplied is None else supplied.population,
+            parts=drawn,
+            drawn=bool(drawn),
+            decided=part["refused"],
+            decided_parts=part["refused_in_draws"],
+        ),
         tally=tally_of(part["tally"]),
-        clipped=computed["clipped"],
-        provenance=replace(provenance, computed=computed),
-        with_record=None if with_record is None else RecordAgreement(**with_record),
+        computed=computed,
+        refits=refits_once(plan),
         verdict_shares=part["verdict_shares"],
     )
 

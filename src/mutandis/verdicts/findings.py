@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from itertools import chain
-from math import fsum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,11 +25,11 @@ if TYPE_CHECKING:
 __all__ = [
     "COLUMNS",
     "FIRM",
-    "Digest",
     "Findings",
     "Robustness",
     "Verdict",
-    "combine_findings",
+    "join_findings",
+    "weakest",
 ]
 
 COLUMNS = (
@@ -58,9 +56,6 @@ COLUMNS = (
     "own_case",
 )
 """The columns of a findings table, in this order."""
-
-# numbers that are added up at a time
-_BLOCK = 1 << 15
 
 FIRM = 0.9
 """The share of draws and refits under which a verdict has to stay, or it is fragile."""
@@ -228,7 +223,15 @@ class Findings(ByRow):
 
     def verdict_codes(self) -> NDArray[np.int8]:
         """Give each complainant's verdict as its place among all verdicts."""
-        return _verdict_codes(self.comparison, self.q_value, self.alpha)
+        codes = np.zeros(len(self), dtype=np.int8)
+        found = self.comparison
+        # each takes precedence over those before it
+        for code, mask in enumerate(
+            (found.evidence, found.significant, self.significant_adjusted, found.insufficient),
+            start=1,
+        ):
+            codes[mask] = code
+        return codes
 
     def named(self, column: str) -> str:
         """Return the name of a column for this kind of outcome."""
@@ -298,168 +301,62 @@ class Findings(ByRow):
             f"{measure.column}_high": missing if bounds is None else bounds.high,
         }
 
-    def digest(self, *, whole: bool) -> Digest:
-        """Say in short what was found; on the `whole`, with everyone's difference."""
-        return Digest.of(
-            self.comparison,
-            self.q_value,
-            method=self.method,
-            k=self.k,
-            alpha=self.alpha,
-            is_negative=self.is_negative,
-            kind=self.kind,
-            whole=whole,
-        )
-
     def counts(self) -> dict[str, Any]:
-        """Count the cases: one row of the counts table."""
-        return _count_cases(
-            self.comparison,
-            self.q_value,
-            method=self.method,
-            k=self.k,
-            alpha=self.alpha,
-            is_negative=self.is_negative,
-            kind=self.kind,
-        )
+        """Count the complainants with evidence: a row of the counts table."""
+        complainants, found = len(self), self.comparison
+        cases, significant = int(found.evidence.sum()), int(found.significant.sum())
+        counts = {
+            "method": self.method,
+            "k": self.k,
+            "complainants": complainants,
+            "cases": cases,
+            "share": cases / complainants,
+            "cases_refused": int((found.evidence & self.is_negative).sum()),
+            "significant": significant,
+            "significant_share": significant / complainants,
+            "significant_adjusted": int(self.significant_adjusted.sum()),
+        }
+        return {self.named(name): each for name, each in counts.items()}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Digest:
-    """What a report says about all complainants under one method and k."""
-
-    counts: Mapping[str, Any]  # a row of the counts table
-    verdicts: Mapping[Verdict, int]
-    mean: float  # of Δp over those who can be compared
-    # as `Comparison` has them, of everyone or of no one
-    delta_p: NDArray[np.float64]
-    evidence: NDArray[np.bool_]
-    insufficient: NDArray[np.bool_]
-
-    @classmethod
-    def of(
-        cls,
-        found: Comparison,
-        q_value: NDArray[np.float64],
-        *,
-        method: str,
-        k: int,
-        alpha: float,
-        is_negative: NDArray[np.bool_],
-        kind: Kind,
-        whole: bool,
-    ) -> Digest:
-        """Say in short what was found; on the `whole`, with everyone's difference."""
-        counts = _count_cases(
-            found,
-            q_value,
-            method=method,
-            k=k,
-            alpha=alpha,
-            is_negative=is_negative,
-            kind=kind,
-        )
-        verdicts = np.bincount(_verdict_codes(found, q_value, alpha), minlength=len(Verdict))
-        compared, kept = found.delta_p[~found.insufficient], slice(None if whole else 0)
-        # some at a time: as objects, numbers take four times the memory
-        blocks = (compared[start : start + _BLOCK] for start in range(0, len(compared), _BLOCK))
-        total = fsum(chain.from_iterable(block.tolist() for block in blocks))
-        return cls(
-            counts=counts,
-            verdicts=dict(zip(Verdict, verdicts.tolist(), strict=True)),
-            mean=total / len(compared) if len(compared) else float("nan"),
-            # copies: a part of an array would keep the whole of it
-            delta_p=found.delta_p[kept].copy(),
-            evidence=found.evidence[kept].copy(),
-            insufficient=found.insufficient[kept].copy(),
-        )
-
-
-def _verdict_codes(
-    found: Comparison, q_value: NDArray[np.float64], alpha: float
-) -> NDArray[np.int8]:
-    """Give each complainant's verdict as its place among all verdicts."""
-    codes = np.zeros(len(q_value), dtype=np.int8)
-    adjusted = found.significant & (q_value <= alpha)
-    # each takes precedence over those before it
-    for code, mask in enumerate(
-        (found.evidence, found.significant, adjusted, found.insufficient), start=1
-    ):
-        codes[mask] = code
-    return codes
-
-
-def _count_cases(
-    comparison: Comparison,
-    q_value: NDArray[np.float64],
-    *,
-    method: str,
-    k: int,
-    alpha: float,
-    is_negative: NDArray[np.bool_],
-    kind: Kind,
-) -> dict[str, Any]:
-    """Count the complainants for whom a comparison finds evidence: a row of the counts table."""
-    complainants = len(q_value)
-    cases = int(comparison.evidence.sum())
-    significant = int(comparison.significant.sum())
-    counts = {
-        "method": method,
-        "k": k,
-        "complainants": complainants,
-        "cases": cases,
-        "share": cases / complainants,
-        "cases_refused": int((comparison.evidence & is_negative).sum()),
-        "significant": significant,
-        "significant_share": significant / complainants,
-        "significant_adjusted": int((comparison.significant & (q_value <= alpha)).sum()),
-    }
-    return {kind.renamed.get(name, name): each for name, each in counts.items()}
-
-
-def combine_findings(
+def join_findings(
     parts: Mapping[str, Findings],
     *,
+    worse: bool,
     outcome_cf: NDArray[Any] | None,
-    weakest: Callable[[NDArray[np.float64]], NDArray[np.intp]],
-    adjust: Callable[[Comparison], NDArray[np.float64]],
+    q_values: Callable[[Comparison], NDArray[np.float64]],
 ) -> Findings:
-    """Put the findings on each attribute together (an intersection-union test).
+    """Join the findings on each attribute (an intersection-union test).
 
-    `outcome_cf` is what would have been decided, whichever attribute is intervened on. `weakest`
-    finds, among the differences (attributes × complainants), each one's weakest evidence, which is
-    none where it is missing.
+    Groups and Δp are those of the attribute with the weakest evidence; a missing difference is
+    none. `outcome_cf` is what would have been decided, whichever attribute is intervened on.
     """
     found = list(parts.values())
-    first = found[0]
-    chosen = weakest(np.stack([each.against for each in found]))
+    chosen = weakest(np.stack([each.against for each in found]), worse=worse)
     comparison = join([each.comparison for each in found], chosen)
-    return Findings(
-        method=first.method,
-        k=first.k,
-        ids=first.ids,
-        outcome=first.outcome,
+    return replace(
+        found[0],
         outcome_cf=outcome_cf,
-        is_negative=first.is_negative,
         control=_pick_groups([each.control for each in found], chosen),
         test=_pick_groups([each.test for each in found], chosen),
         comparison=comparison,
-        q_value=adjust(comparison),
-        alpha=first.alpha,
-        measure=first.measure,
-        kind=first.kind,
-        **_combine_own(found, weakest),
+        q_value=q_values(comparison),
+        verdict_share=None,
+        **_join_own(found, worse=worse),
         parts=parts,
     )
+
+
+def weakest(against: NDArray[np.float64], *, worse: bool) -> NDArray[np.intp]:
+    """Return each complainant's ground with the weakest evidence (grounds x complainants)."""
+    return np.asarray(np.argmin(against if worse else -against, axis=0), dtype=np.intp)
 
 
 def _are(answers: NDArray[np.object_], *, answer: bool | None) -> NDArray[np.bool_]:
     return np.array([each is answer for each in answers.ravel().tolist()]).reshape(answers.shape)
 
 
-def _combine_own(
-    found: Sequence[Findings], weakest: Callable[[NDArray[np.float64]], NDArray[np.intp]]
-) -> dict[str, Any]:
+def _join_own(found: Sequence[Findings], *, worse: bool) -> dict[str, Any]:
     """Her own case is one on every attribute; the share is that of the weakest."""
     shares = [each.p_own for each in found if each.p_own is not None]
     if not shares:
@@ -467,7 +364,7 @@ def _combine_own(
     answers = np.stack([each.own_case for each in found if each.own_case is not None])
     answer = _are(answers, answer=True).all(axis=0).astype(object)
     answer[_are(answers, answer=None).any(axis=0) & ~_are(answers, answer=False).any(axis=0)] = None
-    own = _pick(shares, weakest(found[0].kind.against(np.stack(shares))))
+    own = _pick(shares, weakest(found[0].kind.against(np.stack(shares)), worse=worse))
     return {"p_own": own, "own_case": answer}
 
 
