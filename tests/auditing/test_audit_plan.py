@@ -186,7 +186,7 @@ def test_threads(threads: Any) -> None:
 
 
 def test_threads_of_a_run() -> None:
-    assert [plan().run(threads=t).engine.threads for t in (None, -1, 3)] == [-1, -1, 3]
+    assert [plan().run(threads=t).ground.engine.threads for t in (None, -1, 3)] == [-1, -1, 3]
 
 
 def test_seed() -> None:

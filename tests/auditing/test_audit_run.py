@@ -95,7 +95,7 @@ def test_the_decision_sees_the_reference_status_and_the_moved_attributes() -> No
         return frame["salary"] >= 15
 
     found = audit(decision=decide)
-    counterfactual, factual = seen
+    factual, counterfactual = seen
     assert set(counterfactual["gender"]) == {"m"}
     women = TABLE["gender"] == "f"
     shift = counterfactual["salary"] - TABLE["salary"]

@@ -96,7 +96,7 @@ def test_every_column_of_the_table_is_seen_by_the_decision() -> None:
 
     found = audit(WOULD_BE.assign(bonus=1000 * WOMAN), decision=decide)
     assert found.findings("cf", k=2)["outcome_cf"].tolist() == ["yes"] * 8
-    counterfactual, factual = seen
+    factual, counterfactual = seen
     assert set(counterfactual["gender"]) == {"m"}
     assert counterfactual["salary"].tolist() == WOULD_BE["salary"].tolist()
     assert factual.equals(TABLE)

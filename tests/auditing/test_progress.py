@@ -105,7 +105,7 @@ def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     audit = audited(True)
     complainants = len(audit.findings(k=5))
     shown = terminal.getvalue()
-    assert f"{complainants:,} of {complainants:,} complainants" in shown
+    assert f"Searching: {complainants:,} of {complainants:,}" in shown
     assert "left" in shown
 
 

@@ -31,13 +31,13 @@ app.main()
 
 BROKEN = """
 import sys
-from mutandis.auditing.plan import Plan
+from mutandis.auditing import run
 from mutandis.cli import app
 
 def fail(plan, **more):
     raise ZeroDivisionError("Jane Doe earned 12345")
 
-Plan.run = fail
+run.run_plan = fail
 sys.argv = ["mutandis", *sys.argv[1:]]
 app.main()
 """

@@ -189,7 +189,7 @@ def case(**changes: Any) -> Case:
         "counterfactual": {"salary": 50_796.5, "job": "cook"},
         "results": MappingProxyType({("st", 4): row, ("cf", 4): missing}),
         # nothing else is asked for
-        "audit": SimpleNamespace(plan=PLAN, world=World()),
+        "audit": SimpleNamespace(plan=PLAN, ground=SimpleNamespace(world=World()), grounds=(None,)),
         "place": 0,
         "row": 8,
     }

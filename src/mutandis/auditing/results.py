@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.engine.tally import Pair, too_small
 from mutandis.engine.methods import METHODS
+from mutandis.engine.tally import Pair, too_small
 from mutandis.verdicts.compare import compare
 from mutandis.verdicts.findings import Findings, Verdict, join_findings
 from mutandis.verdicts.multiplicity import adjust
@@ -30,11 +30,10 @@ if TYPE_CHECKING:
     from mutandis.auditing.worldviews import WorldviewVerdicts
     from mutandis.data.population import Population
     from mutandis.engine.engine import Engine
-    from mutandis.engine.tally import Group, Tally
     from mutandis.engine.matched import HasEvidence
     from mutandis.engine.methods import Method
     from mutandis.engine.study import Study, World
-    from mutandis.engine.tally import Sums
+    from mutandis.engine.tally import Group, Sums, Tally
     from mutandis.outcomes.outcome import Comparison, Depth
 
 __all__ = [

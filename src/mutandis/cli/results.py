@@ -237,7 +237,7 @@ def robustness(
     chosen, size = audit.plan.choose(method, k)
     with progress_bars() as bar:
         found = audit.measure_tipping(chosen.name, size, bar("Trying parts of the effect"))
-    verdicts = audit.evaluate(chosen.name, size).verdicts()
+    verdicts = audit.test_everyone(chosen.name, size).verdicts()
     counts = count_grades(found, verdicts)
     if out is not None:
         columns = {"verdict": verdicts, **found.columns()}
@@ -261,7 +261,7 @@ def robustness(
 
 def _headline_columns(audit: Audit) -> dict[str, Any]:
     """Return what is known of the headline alone: hidden causes and other worldviews."""
-    compared = audit.measure_worldviews()
+    compared = audit.results.worldviews
     hidden = {} if audit.plan.worldview is None else audit.hidden_cause().columns
     return {**hidden, **({} if compared is None else compared.columns())}
 
@@ -339,9 +339,11 @@ def _compare_saved(
     key = read_key(sign, "private")
     audit = open_results(folder)
     if others or variants:
-        audit = audit.with_worldviews(others, variants=variants)
-    with progress_bars() as bar:
-        found = audit.measure_worldviews(bar("Auditing under worldviews"))
+        with progress_bars() as bar:
+            audit = audit.with_worldviews(
+                others, variants=variants, progress=bar("Auditing under worldviews")
+            )
+    found = audit.results.worldviews
     if found is None:
         raise PlanError(
             "No worldviews were compared in these results. Name files of other worldviews, or "
@@ -349,7 +351,7 @@ def _compare_saved(
         )
     if others or variants:
         save_again(audit, folder, key=key)
-    known = audit.graded(audit.evaluate()).robustness
+    known = audit.graded(audit.results.headline).robustness
     return found, {**found.columns(), **({} if known is None else {"robustness": known.line})}
 
 

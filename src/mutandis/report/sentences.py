@@ -491,7 +491,7 @@ def limits_of_table(audit: Audit) -> Iterator[str]:
             "counts as different from every other, and from another missing one."
         )
     for part in audit.parts:
-        for name, number in part.clipped.items():
+        for name, number in part.provenance.computed["clipped"].items():
             if number:
                 yield (
                     f"The worldview's bounds cut off {number:,} of the counterfactual values of "
