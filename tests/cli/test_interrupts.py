@@ -67,8 +67,8 @@ DUCKDB = """
     duckdb.sql("SELECT count(*) FROM range(10000000) a, range(1000000) b").fetchall()
 """
 READ = "from mutandis.store import duckdb_reader; duckdb_reader.connect = hang"
-SEARCH = "from mutandis.auditing.plan import Plan; Plan.run = hang"
-WORLDVIEWS = "from mutandis.auditing.audit import Audit; Audit.measure_worldviews = hang"
+SEARCH = "from mutandis.auditing import run; run.run_plan = hang"
+TIPPING = "from mutandis.auditing import run; run.find_robustness = hang"
 DRAW = "from mutandis.auditing.audit import Audit; Audit.report = hang"
 
 
@@ -116,7 +116,7 @@ def assert_ends(process: subprocess.Popen[str], number: signal.Signals) -> None:
         pytest.param("compute()", READ, signal.SIGINT, id="reading, in C"),
         pytest.param(DUCKDB, READ, signal.SIGTERM, id="reading, in DuckDB"),
         pytest.param(THREADS, SEARCH, signal.SIGTERM, id="searching, in threads"),
-        pytest.param(SWALLOW, WORLDVIEWS, signal.SIGTERM, id="where the exception is lost"),
+        pytest.param(SWALLOW, TIPPING, signal.SIGTERM, id="where the exception is lost"),
         pytest.param("compute()", DRAW, signal.SIGINT, id="drawing, in C"),
     ],
 )

@@ -84,7 +84,7 @@ def found_by(audit: mm.Audit, method: Any, k: int) -> list[bool]:
 def share_of_draws(audit: mm.Audit, method: str, k: int) -> NDArray[np.float64]:
     """Return the share of draws that find a difference, each looked at alone."""
     index, asked = audit.ks.index(k), METHODS[method]
-    tallies = audit.engine.tallies(audit.world.alone(), [asked])
+    tallies = audit.ground.engine.tallies(audit.ground.world.alone(), [asked])
     pairs = [each.at(asked, index) for each in tallies]
     found = [pair.control.share.mean() - pair.test.share.mean() > 1e-12 for pair in pairs]
     return np.asarray(np.mean(found, axis=0), dtype=np.float64)

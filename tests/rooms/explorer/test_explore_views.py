@@ -151,7 +151,7 @@ def test_another_alpha_gives_the_verdicts_of_an_audit_at_that_level(
         other = audit.with_levels(alpha=alpha)
         for method in audit.methods:
             found = lens.findings(replace(lens.base, alpha=alpha, method=method))
-            expected = other.compute_findings(method, lens.base.k, depth="significance")
+            expected = other.test_everyone(method, lens.base.k)
             assert found.counts() == expected.counts()
             columns, others = found.columns(), expected.columns()
             assert list(columns) == list(others)

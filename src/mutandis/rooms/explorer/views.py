@@ -124,10 +124,8 @@ class Lens:
 
     def people(self, view: View) -> PeopleTable:
         """Return the table of all complainants."""
-        grades = None
-        # the audit has those of its headline, if it was asked to find them
-        if view == self.base and self.audit.plan.settings.uncertainty.tipping:
-            grades = self.audit.measure_tipping().grade
+        tipping = self.audit.results.tipping if view == self.base else None
+        grades = None if tipping is None else tipping.grade
         rows = self.audit.study.people
         ids = self.once("ids", lambda: self.audit.plan.population.ids[rows].astype(np.str_))
         return self.once(
