@@ -2,10 +2,8 @@
 
 This is the other half of k-NN situation testing (Thanh, Ruggieri & Turini 2011, KDD): the decisions
 on those found to be discriminated against are changed in the table, and a classifier is trained on
-the changed table. Here both are audited again, so that it is seen what remains. It is a study of
-the table and not a remedy.
-
-No audit of this study asks b(), which would repeat the decisions that were changed.
+the changed table. Both are audited again. It is a study of the table and not a remedy. No audit of
+this study asks b(), which would repeat the decisions that were changed.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from mutandis.data.attribute import AttributeKind
 from mutandis.data.columns import Categories, Numbers, frozen, in_order
 from mutandis.decision.maker import decide
 from mutandis.decision.model import ModelMaker
-from mutandis.errors import DecisionError, MutandisError, MutandisWarning, PlanError, printable
+from mutandis.errors import DecisionError, MutandisError, MutandisWarning, PlanError
 from mutandis.frames import columns_of, open_frame, to_frame
 from mutandis.outcomes.binary import BinaryKind
 
@@ -44,13 +42,9 @@ RelabelRule = Literal["own-case", "pattern"]
 
 _RECORD: Final = "record"
 _RELABELLED: Final = "relabelled"
-_CAVEAT: Final = (
-    "This is a study of the table and not a remedy: relabelling compensates none of the people "
-    "concerned, and a model that is trained on the relabelled table may still discriminate."
-)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Prevention:
     """What remains of the findings when confirmed cases are relabelled: a study, not a remedy.
 
@@ -63,33 +57,8 @@ class Prevention:
     ids
         The ids of the complainants whose decisions were relabelled.
     audits
-        The audits that are compared, by the decisions they are about: "record" and "relabelled",
-        and where a model was given "model on record" and "model on relabelled".
-
-    Examples
-    --------
-    >>> import mutandis as mm
-    >>> found = mm.audit(
-    ...     mm.datasets.loan(n=600, seed=1),
-    ...     outcome="LoanApproval",
-    ...     negative=-1,
-    ...     protected=mm.Protection("Gender", value=1, reference=0),
-    ...     attributes={"AnnualSalary": "continuous", "AccountBalance": "continuous"},
-    ...     worldview=mm.Worldview(
-    ...         {
-    ...             "AnnualSalary": mm.Linear("Gender"),
-    ...             "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
-    ...         }
-    ...     ),
-    ...     ks=(15,),
-    ...     uncertainty=mm.Uncertainty(refits=0, tipping=False),
-    ... )
-    >>> from mutandis.rooms.prevention import study_prevention
-    >>> study = study_prevention(found)
-    >>> study.relabelled
-    32
-    >>> study.counts()[["decisions", "significant_adjusted"]].values.tolist()
-    [['record', 37], ['relabelled', 0]]
+        The audits that are compared, by their decisions: "record" and "relabelled", and with a
+        model "model on record" and "model on relabelled".
     """
 
     rule: RelabelRule
@@ -116,43 +85,21 @@ class Prevention:
         `pattern_and_own_case` counts complainants whose verdict is significant after adjustment
         and who have a case of their own; it is missing where the method matches no people.
         """
-        records = self.count_records()
-        return to_frame(columns_of(records), self.audits[_RECORD].plan.population.source)
-
-    def count_records(self) -> list[dict[str, Any]]:
-        """Return the rows of `counts` as plain data."""
-        return [
+        records = [
             {"decisions": name, **_count(audit.test_everyone(self.method, self.k))}
             for name, audit in self.audits.items()
         ]
+        return to_frame(columns_of(records), self.audits[_RECORD].plan.population.source)
 
-    def sentence(self) -> str:
-        """Summarise what was relabelled and what remains, with the caveat."""
-        record, relabelled, *models = self._remaining()
-        said = (
-            f"{self.relabelled:,} decisions were relabelled (rule {self.rule!r}, {self.method} at "
-            f"k={self.k}). Verdicts significant after adjustment: {record:,} on record, "
-            f"{relabelled:,} with the relabelled decisions"
-        )
-        if models:
-            said += (
-                f"; {models[0]:,} with those of a model that is trained on the record, and "
-                f"{models[1]:,} with those of the same model trained on the relabelled table"
-            )
-        return f"{said}. {_CAVEAT}"
 
-    def _remaining(self) -> list[int]:
-        counts = [each.count(self.method, self.k) for each in self.audits.values()]
-        return [int(each["significant_adjusted"]) for each in counts]
-
-    def __repr__(self) -> str:
-        """Summarise in one line."""
-        numbers = zip(self.audits, self._remaining(), strict=True)
-        found = ", ".join(f"{name} {number:,}" for name, number in numbers)
-        return printable(
-            f"Prevention, a study and not a remedy: {self.relabelled:,} relabelled; significant "
-            f"after adjustment: {found}"
-        )
+def _count(found: Findings) -> dict[str, Any]:
+    both = found.significant_adjusted & found.has_own_case
+    return {
+        "complainants": len(found),
+        "cases": int(found.comparison.evidence.sum()),
+        "significant_adjusted": int(found.significant_adjusted.sum()),
+        "pattern_and_own_case": None if found.own_case is None else int(both.sum()),
+    }
 
 
 def study_prevention(
@@ -162,14 +109,13 @@ def study_prevention(
     rule: RelabelRule = "own-case",
     method: str | None = None,
     k: int | None = None,
-    keep_status: bool = False,
 ) -> Prevention:
     """Study what remains when confirmed cases are relabelled; it is not a remedy.
 
     The decisions on confirmed cases are changed in a copy of the table, which is audited again
-    by the same plan, without b(), and a model is trained on the record and on the changed
-    table, and its decisions on the same people are audited (docs/compliance.md). That
-    compensates none of the people concerned, and the model may still discriminate.
+    by the same plan, without b(). A model is trained on the record and on the changed table, and
+    its decisions on the same people are audited (docs/compliance.md). That compensates none of the
+    people concerned, and the model may still discriminate.
 
     Parameters
     ----------
@@ -185,8 +131,6 @@ def study_prevention(
         is "positive").
     method, k
         Whose verdicts are taken; default: the primary ones.
-    keep_status
-        Train the model on the protected status too.
 
     Examples
     --------
@@ -208,15 +152,18 @@ def study_prevention(
     chosen, size = audit.plan.choose(method, k)
     _check_audit(audit.plan)
     _check_rule(chosen, rule)
-    _check_model(model, keep_status=keep_status)
+    _check_model(model)
     audit = audit.with_levels(method=chosen.name, k=size)
     plan, found = audit.plan, audit.test_everyone(chosen.name, size)
-    confirmed = _confirmed(found, rule, worse=plan.settings.evidence.direction == "negative")
+    worse = plan.settings.evidence.direction == "negative"
+    confirmed = found.significant_adjusted & (found.is_negative if worse else ~found.is_negative)
+    if rule == "own-case":
+        confirmed = confirmed & found.has_own_case
     changed = plan.outcome.codes.copy()
     changed[audit.study.people[confirmed]] ^= True
     decisions = {_RECORD: plan.outcome.codes, _RELABELLED: changed}
     if model is not None:
-        features = _features(plan, keep_status=keep_status)
+        features = _features(plan)
         decisions |= {
             f"model on {name}": _retrain(model, features, plan, is_negative)
             for name, is_negative in decisions.items()
@@ -274,35 +221,14 @@ def _check_rule(method: Method, rule: str) -> None:
         )
 
 
-def _check_model(model: Any, *, keep_status: bool) -> None:
-    if model is None:
-        if keep_status:
-            raise PlanError("keep_status=True is about what a model is trained on. Give model=.")
-        return
+def _check_model(model: Any) -> None:
     able = all(callable(getattr(model, name, None)) for name in ("fit", "predict"))
-    if isinstance(model, type) or not able:
+    if model is not None and (isinstance(model, type) or not able):
         found = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
         raise PlanError(
             f"model= is {found}. Give an object with the methods fit and predict, such as "
             "LogisticRegression() of scikit-learn."
         )
-
-
-def _confirmed(found: Findings, rule: RelabelRule, *, worse: bool) -> NDArray[np.bool_]:
-    """Mark the decisions to relabel: only those with the outcome that is looked for."""
-    concerned = found.is_negative if worse else ~found.is_negative
-    confirmed = found.significant_adjusted & concerned
-    return confirmed & found.has_own_case if rule == "own-case" else confirmed
-
-
-def _count(found: Findings) -> dict[str, Any]:
-    both = found.significant_adjusted & found.has_own_case
-    return {
-        "complainants": len(found),
-        "cases": int(found.comparison.evidence.sum()),
-        "significant_adjusted": int(found.significant_adjusted.sum()),
-        "pattern_and_own_case": None if found.own_case is None else int(both.sum()),
-    }
 
 
 def _audit_again(audit: Audit, is_negative: NDArray[np.bool_]) -> Audit:
@@ -343,14 +269,12 @@ def _with_decisions(plan: Plan, is_negative: NDArray[np.bool_]) -> Population:
 # --- the model ------------------------------------------------------------------------------------
 
 
-def _features(plan: Plan, *, keep_status: bool) -> pd.DataFrame:
+def _features(plan: Plan) -> pd.DataFrame:
     """Return the features of a model: numbers, ranks of ordered levels, one column per name."""
     import pandas as pd
 
     statuses = {each.attribute for each in plan.protections}
     kinds = {each.name: each.kind for each in plan.attributes if each.name not in statuses}
-    if keep_status:
-        kinds |= dict.fromkeys(sorted(statuses), AttributeKind.NOMINAL)
     columns: list[tuple[str, NDArray[np.float64]]] = []
     for name, kind in kinds.items():
         column = plan.population.columns[name]

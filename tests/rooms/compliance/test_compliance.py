@@ -55,25 +55,6 @@ def test_every_count_is_the_audits(audit: mm.Audit, kind: Any) -> None:
     assert f"{number} of {len(audit.findings())} complainants" in text
 
 
-def test_the_sources_are_named(audit: mm.Audit) -> None:
-    text = write_text(audit, "prima-facie")
-    for source in (
-        "section 136 of the Equality Act 2010",
-        "Article 19(1) of Directive 2006/54/EC",
-        "Article 8(1) of Directive 2000/43/EC",
-        "Article 10(1) of Directive 2000/78/EC",
-    ):
-        assert source in text
-
-
-def test_the_measure_is_named() -> None:
-    text = write_text(
-        small_audit(tau=0.8, evidence=mm.Evidence(measure="selection-ratio")), "model-card"
-    )
-    assert "selection-ratio, (1 − p\\_control) / (1 − p\\_test)" in text
-    assert "selection ratio \\< 0.8" in text
-
-
 def test_names_of_the_table_make_no_markup() -> None:
     hostile = "<script>|*x*`\n# y"
     text = write_text(small_audit(hostile), "prima-facie")
