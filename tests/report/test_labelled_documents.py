@@ -14,7 +14,7 @@ import pytest
 
 import mutandis as mm
 from mutandis.errors import PlanError, SettingsError
-from mutandis.rooms.compliance.texts import write_text
+from mutandis.rooms.compliance import write_text
 from mutandis.rooms.explorer.pages import Explorer, Request
 from mutandis.store.audit_file import write_plan
 
