@@ -138,7 +138,7 @@ def compute_impact_ratios(
     least = Fraction(str(leave_out_below)) * len(selected)
     unknowns = {str(value) for value in unknown}
     tables = [(name,) for name in columns] + ([tuple(columns)] if len(columns) > 1 else [])
-    rows = []
+    rows: list[ImpactRatio] = []
     for names in tables:
         table = " × ".join(names)
         rows += _count_categories(
