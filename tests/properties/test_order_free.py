@@ -76,11 +76,6 @@ SCENARIOS: dict[str, dict[str, Any]] = {
         "uncertainty": mm.Uncertainty(refits=4),
     },
     "recorded": {"worldview": mm.Worldview(LINEAR)},
-    "refits": {
-        "worldview": mm.Worldview(LINEAR),
-        "decision": "salary + balance > 24.5",
-        "uncertainty": mm.Uncertainty(refits=3),
-    },
     "coupled": {
         "worldview": mm.Worldview(
             {
@@ -201,13 +196,13 @@ def assert_same(before: dict[str, Any], after: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("order", ["shuffled", pytest.param("sorted", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("scenario", SCENARIOS)
-@pytest.mark.few("coupled-shuffled", "caliper-shuffled", "refits-shuffled")
+@pytest.mark.few("coupled-shuffled", "caliper-shuffled")
 def test_everything_an_audit_says(scenario: str, order: str) -> None:
     assert_same(said_straight(scenario), dict(said(again(scenario, order))))
 
 
 @pytest.mark.parametrize("scenario", [name for name in SCENARIOS if name != "multiple"])
-@pytest.mark.few("caliper", "refits")
+@pytest.mark.few("caliper")
 def test_everything_about_neighbours(scenario: str) -> None:
     found = again(scenario)
     assert_same(dict(of_groups(straight(scenario))), dict(of_groups(found)))
