@@ -193,7 +193,7 @@ KINDS: dict[str, tuple[Callable[[], mm.Audit], tuple[str, ...], tuple[str, ...]]
     "counterfactual fairness alone": (
         lambda: loan(methods=["cf"]),
         ("to which no test applies",),
-        ("chance hardly explains, one by one",),
+        ("with a statistically significant pattern",),
     ),
     "a caliper": (
         lambda: loan(similarity=mm.Similarity(max_distance=0.02, min_group=3)),
@@ -223,7 +223,7 @@ KINDS: dict[str, tuple[Callable[[], mm.Audit], tuple[str, ...], tuple[str, ...]]
     "Wald, not adjusted": (
         lambda: loan(evidence=mm.Evidence(interval="wald", adjust="none")),
         ("not adjusted for", "interval without width"),
-        ("that remain after adjustment",),
+        ("after correction for multiple testing",),
     ),
     "draws": (
         lambda: loan(uncertainty=mm.Uncertainty(refits=3), seed=2),

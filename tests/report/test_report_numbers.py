@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from html import unescape
 from html.parser import HTMLParser
@@ -146,13 +145,9 @@ def check_people(audit: mm.Audit, page: str) -> None:
     strongest = found[found["verdict"] == "significant-adjusted"]
     refused = strongest["outcome"] == audit.plan.outcome.kind.negative
     own = audit.findings("cst_matched").set_index("id")["own_case"].astype(bool)[strongest.index]
-    # refused people come first, and of these the ones who have a case of their own
-    expected: list[int] = []
-    for kind in (own, refused & ~own, ~refused):
-        # the rule once more: largest first, of equal ones the smaller id
-        ranked = strongest[kind].sort_index().sort_values("delta_p", ascending=False, kind="stable")
-        expected += ranked.index.tolist()
-    assert [int(cells[0]) for cells in rows] == expected[:50]
+    # the rule once more: largest first, of equal ones the smaller id
+    ranked = strongest.sort_index().sort_values("delta_p", ascending=False, kind="stable")
+    assert [int(cells[0]) for cells in rows] == ranked.index.tolist()[:50]
     for cells in rows:
         who = int(cells[0])
         row = found.loc[who]
@@ -228,31 +223,6 @@ def test_the_headline_is_the_primary_row_of_the_counts() -> None:
     assert [number(primary[place]) for place in (2, 4, 6)] == [
         row[name] for name in ("significant_adjusted", "significant", "cases")
     ]
-
-
-def test_complainants_can_be_chosen_by_kind_without_a_script() -> None:
-    page = loan_page()
-    kinds = ("own", "concerned", "other")
-    listed = page.split('<table id="people-table"')[1].split("</table>")[0]
-    shown = re.findall(r'<tr class="(?:start )?kind-(\w+)">', listed)
-    found = loan_audit().findings()
-    cases = found[found["verdict"] == "significant-adjusted"]
-    own, refused = cases["own_case"].astype(bool), cases["outcome"] == -1
-    sizes = (own.sum(), (refused & ~own).sum(), (~refused & ~own).sum())
-    assert min(sizes) > 1
-    assert shown == [k for k, size in zip(kinds, sizes, strict=True) for _ in range(size)][:50]
-    # everything is shown at first, and wherever a rule to hide is not understood, or on paper
-    assert re.findall(r'<input type="radio" name="shown" id="show-(\w+)"( checked)?>', page) == [
-        ("all", " checked"),
-        *((kind, "") for kind in kinds),
-    ]
-    style = page.split("<style>")[1].split("</style>")[0]
-    screen = style.index("@media screen {")
-    for kind in kinds:
-        rule = f".filtered:has(#show-{kind}:checked) tbody tr:not(.kind-{kind})"
-        assert style.count(rule) == 1
-        assert style.index(rule) > style.index("@supports selector(:has(*))") > screen
-    assert style.index(".filter { display: none; }") < screen
 
 
 def test_b_beside_the_record_is_counted_anew() -> None:

@@ -57,17 +57,6 @@ def test_a_telephone_shows_the_whole_width(page: Any) -> None:
     assert size(page)[0] == 400
 
 
-def test_people_are_filtered(page: Any) -> None:
-    page.set_viewport_size({"width": 1280, "height": 900})
-    rows = page.locator("#people-table tbody tr")
-    assert rows.count() == 50
-    page.get_by_label("granted themselves").check()
-    shown = [row for row in rows.all() if row.is_visible()]
-    assert 0 < len(shown) < 50
-    assert all("granted" in row.inner_text() for row in shown)
-    page.get_by_label("all", exact=True).check()
-
-
 def test_paper_opens_what_a_screen_folds(page: Any, tmp_path: Path) -> None:
     program = shutil.which("pdftotext")
     if program is None:

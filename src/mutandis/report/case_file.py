@@ -15,6 +15,7 @@ from mutandis.decision.maker import DescribedMaker, describe_maker
 from mutandis.decision.rule import Rule
 from mutandis.engine.methods import METHODS, Center
 from mutandis.errors import FormulaError
+from mutandis.numeric.order import order_of_ids
 from mutandis.report.case_model import (
     CaseDocument,
     Complainant,
@@ -30,7 +31,7 @@ from mutandis.report.case_model import (
 )
 from mutandis.report.case_movement import movements_of, value_at
 from mutandis.report.case_robustness import curve_of, doubt_of, robustness_of
-from mutandis.report.context import draw_plan, rows_of
+from mutandis.report.context import draw_plan
 from mutandis.report.formatting import known
 from mutandis.report.html import to_pdf
 from mutandis.report.redact import redact_case
@@ -329,7 +330,7 @@ class _GroupLister:
     def _each_member(self) -> list[Member]:
         plan, nearest = self._audit.plan, np.arange(len(self._members)) < _MOST_LISTED
         members = self._members.take(np.flatnonzero(nearest | self._members.is_center))
-        rows = rows_of(plan.population, members.ids)
+        rows = _rows_of(plan.population, members.ids)
         parts = self._parts(rows)
         outcomes = plan.outcome.kind.values(members.is_negative)
         listed = []
@@ -382,6 +383,15 @@ class _GroupLister:
         """The world of the search center; of an open counterfactual, the most likely one."""
         world = self._audit.ground.world.point if self._around_other else None
         return world or self._audit.plan.population
+
+
+def _rows_of(population: Population, ids: NDArray[Any]) -> NDArray[np.intp]:
+    """Find the rows of people by their ids."""
+    if isinstance(order_of_ids(population.ids), slice):  # row positions, mostly
+        return np.searchsorted(population.ids, ids)
+    rows = np.flatnonzero(np.isin(population.ids, ids))
+    found = dict(zip(population.ids[rows].tolist(), rows.tolist(), strict=True))
+    return np.array([found[each] for each in ids.tolist()], dtype=np.intp)
 
 
 def _support(case: Case) -> tuple[SupportCheck, ...]:

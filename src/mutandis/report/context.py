@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from mutandis.decision.maker import required_columns
 from mutandis.engine.methods import CST_MATCHED
-from mutandis.numeric.order import order_of_ids
-from mutandis.report.formatting import count, listed, plural
+from mutandis.report.formatting import listed, plural
 from mutandis.report.graph_plot import draw_worldview
 
 if TYPE_CHECKING:
@@ -20,17 +17,14 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
-    from mutandis.auditing.results import Summary
     from mutandis.data.labels import Labels
-    from mutandis.data.population import Population
     from mutandis.data.protection import Protection
-    from mutandis.data.spaces import Stratum
     from mutandis.engine.methods import Method
     from mutandis.outcomes.outcome import Words
     from mutandis.report.chart import Picture
     from mutandis.verdicts.findings import Findings
 
-__all__ = ["ReportContext", "compared", "draw_plan", "read_by_decision", "rows_of"]
+__all__ = ["ReportContext", "draw_plan", "read_by_decision"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,16 +32,10 @@ class ReportContext:
     """An audit with its findings, and the words for who is compared with whom."""
 
     audit: Audit
-    # what is asked for again and again, once made
-    kept: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def findings(self, method: str, k: int) -> Findings:
-        """Give verdicts, shares and p-values; bounds take long for many, and few are shown."""
+        """Return verdicts, shares and p-values; bounds take long for many, and few are shown."""
         return self.audit.test_everyone(method, k)
-
-    def summary(self, method: str) -> Summary:
-        """Return what one method finds about everyone at the headline's k."""
-        return self.audit.results.summaries[method, self.plan.settings.primary[1]]
 
     @property
     def plan(self) -> Plan:
@@ -56,6 +44,16 @@ class ReportContext:
     @property
     def labels(self) -> Labels:
         return self.plan.labels
+
+    @property
+    def words(self) -> Words:
+        """How outcomes, averages and differences are written."""
+        return self.plan.words
+
+    @property
+    def worse(self) -> bool:
+        """Whether worse treatment is looked for, not better."""
+        return self.plan.settings.evidence.direction == "negative"
 
     @property
     def methods(self) -> tuple[Method, ...]:
@@ -71,23 +69,11 @@ class ReportContext:
         return self.findings(*self.plan.settings.primary)
 
     @property
-    def matched(self) -> Findings | None:
-        """The matched comparison at the headline's k, which knows everyone's own case."""
+    def own(self) -> NDArray[Any] | None:
+        """Whether each complainant has a case of their own; None where people were not matched."""
         if CST_MATCHED not in self.methods:
             return None
-        if "matched" not in self.kept:
-            self.kept["matched"] = self.findings(CST_MATCHED.name, self.primary[1])
-        found: Findings = self.kept["matched"]
-        return found
-
-    @property
-    def own(self) -> NDArray[np.bool_] | None:
-        """Who has a case of her own; None where people were not matched."""
-        if "own" not in self.kept:
-            matched = self.matched
-            self.kept["own"] = None if matched is None else matched.has_own_case
-        own: NDArray[np.bool_] | None = self.kept["own"]
-        return own
+        return self.findings(CST_MATCHED.name, self.primary[1]).has_own_case
 
     @property
     def parts(self) -> Mapping[str, Audit]:
@@ -95,33 +81,35 @@ class ReportContext:
         return self.audit.by_ground
 
     @property
-    def grounds(self) -> str:
-        """Name the protected attributes, in quotation marks."""
-        return listed(f"“{self.labels.column(each.attribute)}”" for each in self.plan.protections)
-
-    @property
     def where(self) -> str:
-        """Say what the headline is about: "CST (w/o) with k = 30"."""
+        """What the headline is about: "CST (w/o) with k = 30"."""
         method, k = self.primary
         return f"{method.title} with k = {k}" if method.count_neighbours else method.title
 
     @property
+    def grounds(self) -> str:
+        """The protected attributes, in quotation marks."""
+        return listed(f"“{self.labels.column(each.attribute)}”" for each in self.plan.protections)
+
+    @property
     def complainants(self) -> str:
-        """Say who complains, by their label or their protected values: "women", "Gender = 1"."""
-        conditions = " and ".join(_protected(each, self.labels) for each in self.plan.protections)
-        return self._called or conditions
+        """Who complains, by their label or their protected values: "women", "Gender = 1"."""
+        return self._called or self._conditions
 
     @property
     def people(self) -> str:
-        """Say the same of people: "women", "people with Gender = 1"."""
-        return self._called or f"people with {self.complainants}"
+        """The same of people: "women", "people with Gender = 1"."""
+        return self._called or f"people with {self._conditions}"
 
     def count_people(self, number: int) -> str:
-        """Say how many people they are: "5 women", "5 people with Gender = 1"."""
+        """How many people they are: "5 women", "5 people with Gender = 1"."""
         if self._called and number != 1:
-            return f"{count(number)} {self._called}"
-        conditions = " and ".join(_protected(each, self.labels) for each in self.plan.protections)
-        return f"{plural(number, 'person', 'people')} with {conditions}"
+            return f"{number:,} {self._called}"
+        return f"{plural(number, 'person', 'people')} with {self._conditions}"
+
+    @property
+    def _conditions(self) -> str:
+        return " and ".join(_protected(each, self.labels) for each in self.plan.protections)
 
     @property
     def _called(self) -> str | None:
@@ -137,7 +125,7 @@ class ReportContext:
 
     @property
     def reference(self) -> str:
-        """Say what status the counterfactual takes: "men", "Gender = 0"."""
+        """What status the counterfactual takes: "men", "Gender = 0"."""
         # multiple discrimination intervenes on each ground by itself
         together = " or " if self.plan.combine == "multiple" else " and "
         return together.join(
@@ -154,62 +142,37 @@ class ReportContext:
 
     @property
     def others(self) -> str:
-        """Say with whom complainants are compared."""
+        """With whom complainants are compared."""
         if self.plan.settings.similarity.test_space == "complement":
-            return f"everyone but {self._called or f'those with {self.complainants}'}"
+            return f"everyone but {self._called or f'those with {self._conditions}'}"
         return self._reference_people or f"people with {self.reference}"
 
     @property
-    def distance(self) -> str:
-        """Say how alike people are measured to be."""
-        similarity = self.plan.settings.similarity
-        return f"{similarity.distance}: {similarity.description}"
-
-    @property
-    def refused(self) -> str:
-        """Which outcomes are worse."""
-        return self.words.worse
-
-    @property
-    def words(self) -> Words:
-        """How outcomes, averages and differences are written."""
-        return self.plan.words
-
-    @property
-    def worse(self) -> bool:
-        """Whether worse treatment is looked for, not better."""
-        return self.plan.settings.evidence.direction == "negative"
-
-    @property
     def source_of_counterfactuals(self) -> str:
-        """Say where counterfactuals come from; empty if there are none."""
+        """Where counterfactuals come from; empty if there are none."""
         if self.plan.worldview is not None:
             return "the worldview"
         return "" if self.plan.counterfactuals is None else "the counterfactuals supplied"
 
     @property
     def decided_worlds(self) -> list[tuple[str, NDArray[Any]]]:
-        """The counterfactual worlds that were decided on: the status there, and who is refused.
+        """The counterfactual worlds that were decided on: the status there, and the outcomes.
 
-        Where counterfactuals are open, that is a share of draws.
+        Where counterfactuals are open, outcomes are averaged over draws.
         """
         references = {
             each.attribute: self.labels.equals(each.attribute, each.reference)
             for each in self.plan.protections
         }
         return [
-            (references.get(part, self.reference), refusal)
+            (references.get(part, self.reference), outcomes)
             for part, audit in self.parts.items()
-            if (refusal := audit.ground.expected()) is not None
+            if (outcomes := audit.ground.expected()) is not None
         ]
 
     def by_part(self, part: str) -> str:
         """Name the attribute that a part intervenes on, in brackets; empty where there is one."""
         return f" (do {self.labels.column(part)})" if part else ""
-
-    def status(self, stratum: Stratum) -> str:
-        """Say which protected value the complainants of one stratum have."""
-        return self.labels.equals(self.plan.protections[0].attribute, stratum.label)
 
 
 def _protected(protection: Protection, labels: Labels) -> str:
@@ -239,17 +202,3 @@ def draw_plan(plan: Plan) -> Picture | None:
         compared=[each.name for each in plan.attributes],
         label=plan.labels.column,
     )
-
-
-def compared(found: Findings) -> NDArray[np.bool_]:
-    """Mark the complainants who could be compared."""
-    return ~found.comparison.insufficient
-
-
-def rows_of(population: Population, ids: NDArray[Any]) -> NDArray[np.intp]:
-    """Find the rows of people by their ids."""
-    if isinstance(order_of_ids(population.ids), slice):  # row positions, mostly
-        return np.searchsorted(population.ids, ids)
-    rows = np.flatnonzero(np.isin(population.ids, ids))
-    found = dict(zip(population.ids[rows].tolist(), rows.tolist(), strict=True))
-    return np.array([found[each] for each in ids.tolist()], dtype=np.intp)

@@ -130,8 +130,8 @@ def _pattern(context: ReportContext) -> str:
     method, _ = context.primary
     row, settings = context.headline.counts(), context.plan.settings
     people = plural(row["complainants"], "complainant")
+    beyond = settings.measure.condition(settings.tau, worse=context.worse)
     if not method.count_neighbours:
-        beyond = settings.measure.condition(settings.tau, worse=context.worse)
         return (
             f"{context.where}, to which no test applies, finds evidence ({beyond}) for "
             f"{count(row['cases'])} of {people} ({percent(row['share'])})."
@@ -144,12 +144,15 @@ def _pattern(context: ReportContext) -> str:
         named = _title(settings.evidence.adjust)
         counted = f"after adjustment for the number of complainants tested ({named})"
     claim = "discrimination" if context.worse else "favourable treatment"
-    found = f"a statistically significant pattern of {claim} among people like the complainant"
+    found = f"a statistically significant pattern of {claim} ({beyond})"
     who, end = f"none of the {people}", "This does not rule it out."
     if number:
         who = f"{count(number)} of {people} ({percent(number / row['complainants'])})"
         end = "This is prima facie evidence."
-    return f"{context.where}{given} finds {found} for {who}, {counted}. {end}{_left_out(context)}"
+    return (
+        f"{context.where}{given} finds {found} among people like the complainant for {who}, "
+        f"{counted}. {end}{_left_out(context)}"
+    )
 
 
 def _title(name: str) -> str:
@@ -218,9 +221,9 @@ def _own_cases(context: ReportContext) -> str:
     concerned = found.is_negative if worse else ~found.is_negative
     number = count(int((pattern & concerned).sum()))
     said = f"{number} of these {count(int(pattern.sum()))} were {words.themselves(worse=worse)}"
-    if context.own is not None:
-        own = count(int((pattern & context.own).sum()))
-        said += f", and {words.have_own_case(own, worse=worse, tau=context.plan.settings.tau)}"
+    if (own := context.own) is not None:
+        cases = count(int((pattern & own).sum()))
+        said += f", and {words.have_own_case(cases, worse=worse, tau=context.plan.settings.tau)}"
     return f"{said}. The others are part of the pattern only."
 
 

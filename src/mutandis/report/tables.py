@@ -1,9 +1,8 @@
-"""The numbers in a report's tables, and the complainants that it shows as samples."""
+"""The numbers in a report's tables, and the complainants that it lists."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,13 +11,13 @@ from mutandis.auditing.sentences import answer_own_case
 from mutandis.auditing.tipping import count_grades
 from mutandis.data.attribute import AttributeKind
 from mutandis.data.columns import Categories, plain_value
+from mutandis.engine.methods import CST_MATCHED
 from mutandis.numeric.order import rows_at_ranks
-from mutandis.report.context import compared
 from mutandis.report.formatting import count, percent, value
 from mutandis.verdicts.findings import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from mutandis.report.context import ReportContext
 
 __all__ = [
-    "People",
     "count_fragile",
     "count_verdict_grades",
     "describe_attributes",
@@ -38,12 +36,9 @@ __all__ = [
     "strata_counts",
 ]
 
-# more group sizes than these belong in a file, not on a page
-_MOST_KS = 12
-# more people than these belong in a table that can be searched
-_MOST_PEOPLE = 50
-# of an attribute; more are counted together
-_MOST_LEVELS = 4
+_MOST_KS = 12  # more belong in a file, not on a page
+_MOST_PEOPLE = 50  # more belong in a table that can be searched
+_MOST_LEVELS = 4  # of an attribute; more are counted together
 
 
 def shown_ks(context: ReportContext) -> tuple[int, ...]:
@@ -56,22 +51,30 @@ def shown_ks(context: ReportContext) -> tuple[int, ...]:
 
 
 def rates_by_status(context: ReportContext) -> list[tuple[str, int, list[float | str]]]:
-    """Give the share of refusals by status: on record, and in each counterfactual world.
-
-    Of a score, its mean, and of an ordered outcome, the shares of all levels.
-    """
-    worlds = [
-        context.plan.outcome.codes,
-        *(world for _, world in context.decided_worlds),
-    ]
+    """Average outcomes by status: on record, and in each counterfactual world."""
+    worlds = [context.plan.outcome.codes, *(world for _, world in context.decided_worlds)]
     return [
-        (
-            name,
-            len(rows),
-            [context.words.average_of(world[rows]) for world in worlds],
-        )
+        (name, len(rows), [context.words.average_of(world[rows]) for world in worlds])
         for name, rows in _statuses(context)
     ]
+
+
+def _statuses(context: ReportContext) -> Iterator[tuple[str, NDArray[np.intp]]]:
+    """Name the groups of rows: complainants by status, those they are compared with, all."""
+    plan = context.plan
+    yield f"Complainants: {context.complainants}", context.audit.study.people
+    if len(plan.strata) > 1:
+        for stratum in plan.strata:
+            yield f"of them {_status(context, stratum.label)}", stratum.complainants
+    for part, audit in context.parts.items():
+        ground = context.labels.column(part)
+        label = f"Compared with, on {ground}" if part else f"Compared with: {context.others}"
+        yield label, audit.study.reference
+    yield "Everybody in the table", np.arange(len(plan.population))
+
+
+def _status(context: ReportContext, label: Any) -> str:
+    return context.labels.equals(context.plan.protections[0].attribute, label)
 
 
 def describe_attributes(context: ReportContext) -> list[tuple[str, str, str, str]]:
@@ -113,35 +116,21 @@ def _describe_columns(attribute: Attribute, columns: Sequence[Column], labels: L
     return ", ".join([*shown, f"others {percent(rest / total)}"] if rest else shown)
 
 
-def _statuses(context: ReportContext) -> Iterator[tuple[str, NDArray[np.intp]]]:
-    """Name the groups of rows: complainants by status, those they are compared with, all."""
-    plan = context.plan
-    yield f"Complainants: {context.complainants}", context.audit.study.people
-    if len(plan.strata) > 1:
-        for stratum in plan.strata:
-            yield f"of them {context.status(stratum)}", stratum.complainants
-    for part, audit in context.parts.items():
-        ground = context.labels.column(part)
-        label = f"Compared with, on {ground}" if part else f"Compared with: {context.others}"
-        yield label, audit.study.reference
-    yield "Everybody in the table", np.arange(len(plan.population))
-
-
 def strata_counts(context: ReportContext) -> list[dict[str, Any]]:
-    """Give the headline's counts by protected value; empty where there is one value only."""
+    """Count the headline's cases by protected value; empty where there is one value only."""
     strata, found = context.plan.strata, context.headline
     if len(strata) < 2:
         return []
     rows = []
     for stratum in strata:
         members = np.isin(context.audit.study.people, stratum.complainants)
-        cases = int(found.comparison.evidence[members].sum())
+        cases, number = int(found.comparison.evidence[members].sum()), int(members.sum())
         rows.append(
             {
-                "status": context.status(stratum),
-                "complainants": int(members.sum()),
+                "status": _status(context, stratum.label),
+                "complainants": number,
                 "cases": cases,
-                "share": cases / max(int(members.sum()), 1),
+                "share": cases / max(number, 1),
                 "significant": int(found.comparison.significant[members].sum()),
                 "significant_adjusted": int(found.significant_adjusted[members].sum()),
             }
@@ -168,107 +157,50 @@ def count_verdict_grades(context: ReportContext) -> dict[str, dict[str, int]] | 
     return None if tipping is None else count_grades(tipping, context.headline.verdicts())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class People:
-    """The complainants that a report lists: their rows, and the kinds of them that occur."""
+def list_people(context: ReportContext) -> tuple[str, list[dict[str, Any]]]:
+    """Describe and list the complainants with the strongest verdict that occurs.
 
-    listed: str  # which ones, in words
-    kinds: Mapping[str, str]
-    rows: Sequence[Mapping[str, Any]]
-
-
-def list_people(context: ReportContext) -> People:
-    """List those with the strongest verdict that occurs, kind by kind, largest difference first.
-
-    Of equal differences, the smaller id comes first.
+    The largest difference comes first; of equal differences, the smaller id.
     """
-    members, who = _strongest(context)
-    if not len(members):
-        none = "No complainant could be compared, so there is none to show."
-        return People(listed=none, kinds={}, rows=())
-    shown: list[tuple[str, int]] = []
-    names, sizes = {}, []
-    for kind, (name, mask) in _kinds(context).items():
-        mine = members[mask[members]]
-        if len(mine):
-            names[kind] = name
-            sizes.append(f"{name}: {count(len(mine))}")
-            shown += [(kind, place) for place in _first(context, mine)]
-    shown = shown[:_MOST_PEOPLE]
-    all_of = "all" if len(shown) == len(members) else f"the first {len(shown)} of all"
-    return People(
-        listed=(
-            f"{all_of.capitalize()} {count(len(members))} {who} ({'; '.join(sizes)}), those with "
-            "the largest difference first. `mutandis explore` shows everyone, and filters."
-        ),
-        kinds=names,
-        rows=_rows_of(context, shown),
-    )
-
-
-def _kinds(context: ReportContext) -> dict[str, tuple[str, NDArray[np.bool_]]]:
-    """Split complainants by their own outcome, and by whether they have a case of their own.
-
-    One outcome is looked for; people with the other are part of a pattern at most.
-    """
-    refused, own = context.headline.is_negative, context.own
-    concerned = refused if context.worse else ~refused
-    names = context.words.concerned(worse=context.worse)
-    if own is None:
-        return {
-            "concerned": (names.concerned, concerned),
-            "other": (names.not_concerned, ~concerned),
-        }
-    return {
-        "own": (names.own_case, own),
-        "concerned": (names.without, concerned & ~own),
-        "other": (names.other, ~concerned & ~own),
-    }
-
-
-def _strongest(context: ReportContext) -> tuple[NDArray[np.intp], str]:
-    """Find the complainants with the strongest verdict that occurs, and say who they are."""
-    found = context.headline
+    found, plain = context.headline, context.words.kind.plain
     tested = context.primary[0].count_neighbours
-    groups = (
-        (found.significant_adjusted, "whose evidence is significant after adjustment"),
-        (found.comparison.significant, "whose evidence is significant taken by itself"),
-        (
-            found.comparison.evidence,
-            "with evidence" + (", none of it significant" if tested else ""),
-        ),
-        (compared(found), "who could be compared, none of whom has evidence"),
+    groups = {
+        "whose evidence is significant after adjustment": found.significant_adjusted,
+        "whose evidence is significant, unadjusted": found.comparison.significant,
+        f"with evidence{', none of it significant' if tested else ''}": found.comparison.evidence,
+        "who could be compared, none of whom has evidence": ~found.comparison.insufficient,
+    }
+    who, members = next(
+        ((who, np.flatnonzero(mask)) for who, mask in groups.items() if mask.any()), ("", [])
     )
-    for mask, who in groups:
-        if mask.any():
-            return np.flatnonzero(mask), who
-    return np.array([], dtype=np.intp), ""
+    if not len(members):
+        return "No complainant could be compared, so there is none to show.", []
+    only = _largest(context, np.asarray(members))
+    method, k = context.primary
+    columns = plain(context.audit.evaluate(method.name, k, places=only).columns())
+    own = {name: np.full(len(only), None) for name in ("p_own", "own_case")}
+    if CST_MATCHED in context.methods:
+        matched = plain(context.findings(CST_MATCHED.name, k).take(only).columns())
+        own = {name: matched[name] for name in own}
+    rows = []
+    for place in range(len(only)):
+        row = {name: plain_value(each[place]) for name, each in {**columns, **own}.items()}
+        rows.append({**row, "answer": answer_own_case(row, context.plan)})
+    first = "All" if len(only) == len(members) else f"The first {len(only)} of all"
+    return (
+        f"{first} {count(len(members))} complainants {who}, those with the largest difference "
+        "first. `mutandis explore` shows everyone, and filters."
+    ), rows
 
 
-def _first(context: ReportContext, members: NDArray[np.intp]) -> list[int]:
-    """Return the places of those who are listed at most: the largest differences, then by id."""
-    delta_p = context.headline.comparison.delta_p[members]
-    delta_p, ids = -delta_p if context.worse else delta_p, context.headline.ids[members]
+def _largest(context: ReportContext, members: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the places of those who are listed."""
+    found = context.headline
+    delta_p, ids = found.comparison.delta_p[members], found.ids[members]
     if ids.dtype == object:
         try:
             ids = np.unique(ids, return_inverse=True)[1]
         except TypeError:  # a column of several types has no order of its own
             ids = ids.astype(str)
     ranks = np.arange(min(len(members), _MOST_PEOPLE))
-    return [int(each) for each in members[rows_at_ranks([delta_p, ids], ranks)]]
-
-
-def _rows_of(context: ReportContext, shown: Sequence[tuple[str, int]]) -> list[dict[str, Any]]:
-    """Return rows of the headline's findings, with the kind of each and the answer about them."""
-    only, (method, _) = np.array([place for _, place in shown], dtype=np.intp), context.primary
-    plain, k = context.words.kind.plain, context.primary[1]
-    columns = plain(context.audit.evaluate(method.name, k, places=only).columns())
-    nothing = {name: np.full(len(only), None) for name in ("p_own", "own_case")}
-    matched = context.matched
-    own = nothing if matched is None else plain(matched.take(only).columns())
-    columns |= {name: own[name] for name in nothing}
-    rows = []
-    for number, (kind, _) in enumerate(shown):
-        row = {name: plain_value(values[number]) for name, values in columns.items()}
-        rows.append(row | {"kind": kind, "answer": answer_own_case(row, context.plan)})
-    return rows
+    return members[rows_at_ranks([-delta_p if context.worse else delta_p, ids], ranks)]
