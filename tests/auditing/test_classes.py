@@ -96,7 +96,7 @@ def test_refusals_say_what_is_allowed() -> None:
     table = made_up()
     with pytest.raises(OutcomeError, match=r"has 4 distinct values .* or list the unfavourable"):
         audit(table, negative="no")
-    with pytest.raises(OutcomeError, match="names 'nein', which is not a value of outcome"):
+    with pytest.raises(OutcomeError, match="negative='nein' is not a value of outcome"):
         audit(table, negative=["no", "nein"])
     with pytest.raises(OutcomeError, match="names every value"):
         audit(table, negative=list(CLASSES))

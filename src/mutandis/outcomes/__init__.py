@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mutandis.errors import PlanError
 from mutandis.outcomes.binary import Binary
-from mutandis.outcomes.intervals import DESCRIPTIONS
+from mutandis.outcomes.intervals import INTERVALS
 from mutandis.outcomes.measures import MEASURES, Measure
 from mutandis.outcomes.ordered import Ordered
 from mutandis.outcomes.outcome import Declaration, listed
@@ -40,11 +40,7 @@ ALL_MEASURES: Final[Mapping[str, Measure]] = {
     **MEASURES,
     **{each.measure.name: each.measure for each in _OTHERS if each.measure},
 }
-ALL_INTERVALS: Final[Mapping[str, str]] = {
-    **DESCRIPTIONS,
-    **{each.interval: each.interval_description for each in _OTHERS if each.interval},
-}
-"""The description of each interval by its name."""
+ALL_INTERVALS: Final = (*INTERVALS, *(each.interval for each in _OTHERS if each.interval))
 
 
 def measure_named(name: str) -> Measure:

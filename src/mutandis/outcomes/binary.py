@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from mutandis.data.columns import Categories, Numbers, describe_levels, frozen, in_order
+from mutandis.data.labels import PLAIN, Labels
 from mutandis.errors import OutcomeError
 from mutandis.outcomes.outcome import (
     Concerned,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.data.columns import Column
-    from mutandis.data.labels import Labels
     from mutandis.engine.tally import Sums
     from mutandis.outcomes.intervals import Interval
     from mutandis.outcomes.outcome import Rule
@@ -216,7 +216,36 @@ class BinaryKind(Kind):
         return own, answer
 
     def words(self, column: str, labels: Labels) -> BinaryWords:
-        return BinaryWords(kind=self, column=column, labels=labels)
+        sides = [_shown(self, side, column, labels) for side in (self.negative, self.positive)]
+        worse = f"{labels.column(column)} = {sides[0]}"
+        return BinaryWords(
+            kind=self,
+            column=column,
+            labels=labels,
+            averaged=labels.negative,
+            compared=f"share {labels.negative}",
+            worse=worse,
+            described=f"{labels.negative} ({worse})",
+            caption=f"Shares {labels.negative}, their difference, and the verdict.",
+            definition=f"p is the share of a group that was {labels.negative}, Δp = p(control "
+            "group) − p(test group).",
+            counts=f"“{capitalised(labels.negative)}” means {worse}.",
+            axis=(
+                "Δp, share {} in the control group less that in the test group",
+                labels.negative,
+            ),
+            symbol="Δp",
+            of_them=labels.negative,
+            with_evidence="those with evidence whose own outcome on record was negative",
+            not_themselves="did not have the unfavourable outcome themselves",
+            meaning=(f"{capitalised(labels.negative)} means", ""),
+            sides=tuple(sides),
+            side_labels=dict(zip((self.negative, self.positive), sides, strict=True))
+            if self.several
+            else {},
+            dots=(labels.negative, labels.positive),
+            width=7,
+        )
 
     def declaration(self) -> Mapping[str, Any]:
         return {"negative": list(self.negatives) if self.several else self.negative}
@@ -230,20 +259,10 @@ REFUSED: Final = BinaryKind()
 class BinaryWords(Words):
     """Words for shares of refusals."""
 
-    kind: BinaryKind = REFUSED
-
-    symbol: ClassVar[str] = "Δp"
-
-    @property
-    def of_them(self) -> str:  # type: ignore[override]  # a label here
-        return self.labels.negative
+    kind: BinaryKind
 
     def value(self, value: Any) -> str:
-        kind = self.kind
-        for side, classes in ((kind.negative, kind.negatives), (kind.positive, kind.positives)):
-            if value == side and classes and value not in kind.classes:
-                return str(_either([self.labels.level(self.column, each) for each in classes]))
-        return self.labels.level(self.column, value)
+        return _shown(self.kind, value, self.column, self.labels)
 
     def average_of(self, codes: NDArray[Any]) -> float | str:
         return float(codes.mean()) if len(codes) else float("nan")
@@ -252,69 +271,12 @@ class BinaryWords(Words):
         refused = int(outcome.codes.sum())
         return f", {refused:,} of them negative.", {"refused": refused}
 
-    @property
-    def averaged(self) -> str:
-        return self.labels.negative
-
-    @property
-    def described(self) -> str:
-        return f"{self.labels.negative} ({self.worse})"
-
-    @property
-    def worse(self) -> str:
-        return f"{self.name} = {self.sides[0]}"
-
-    @property
-    def meaning(self) -> tuple[str, str]:
-        return f"{capitalised(self.labels.negative)} means", self.worse
-
-    @property
-    def sides(self) -> tuple[str, ...]:
-        return self.value(self.kind.negative), self.value(self.kind.positive)
-
-    @property
-    def side_labels(self) -> dict[Any, str]:
-        if not self.kind.several:
-            return {}
-        return {each: self.value(each) for each in (self.kind.negative, self.kind.positive)}
-
-    @property
-    def axis(self) -> tuple[str, str]:
-        share = "Δp, share {} in the control group less that in the test group"
-        return share, self.labels.negative
-
-    @property
-    def caption(self) -> str:
-        return f"Shares {self.labels.negative}, their difference, and the verdict."
-
-    @property
-    def dots(self) -> tuple[str, str]:
-        return self.labels.negative, self.labels.positive
-
     def is_filled(self, value: Any, own: Any) -> bool:
         return bool(value == self.kind.negative) or value in self.kind.negatives
-
-    @property
-    def definition(self) -> str:
-        return (
-            f"p is the share of a group that was {self.labels.negative}, Δp = p(control group) − "
-            "p(test group)."
-        )
-
-    @property
-    def counts(self) -> str:
-        return f"“{capitalised(self.labels.negative)}” means {self.worse}."
 
     def no_evidence(self, *, worse: bool) -> str:
         often = "more" if worse else "less"
         return f"was not {self.labels.negative} {often} often than the test group"
-
-    def evidence(self) -> str:
-        return "was"
-
-    @property
-    def with_evidence(self) -> str:
-        return "those with evidence whose own outcome on record was negative"
 
     def concerned(self, *, worse: bool) -> Concerned:
         here, there = self.labels.decided(worse), self.labels.decided(not worse)
@@ -328,10 +290,6 @@ class BinaryWords(Words):
 
     def themselves(self, *, worse: bool) -> str:
         return f"{self.labels.decided(worse)} themselves"
-
-    @property
-    def not_themselves(self) -> str:
-        return "did not have the unfavourable outcome themselves"
 
     def cautions(self, outcome: Outcome) -> Iterable[str]:
         if outcome.codes.mean() > 1 / 2:
@@ -393,9 +351,6 @@ class BinaryWords(Words):
     def delta(self, value: float, *, decisions: bool = False) -> str:
         return f"{self.symbol} = {value:.{0 if decisions else 3}f}"
 
-    def untested(self, *, several: bool) -> str:
-        return "a single comparison to which no test applies"
-
     def own_matches(self, own: float, *, has_case: bool, worse: bool, tau: float) -> str:
         half = f"{'fewer' if worse else 'more'} than half"
         how_many = f"although {half}" if has_case else f"and not {half}"
@@ -410,13 +365,6 @@ class BinaryWords(Words):
             f"would have been {self.decided(value)} (outcome {self.value(value)}), "
             f"{'as she was' if same else 'unlike her'}"
         )
-
-    def row(self) -> tuple[tuple[str, str], int]:
-        return ("p_control", "p_test"), 7
-
-
-SHARES: Final = BinaryWords()
-"""Words without labels."""
 
 
 def _read_classes(column: str, negative: object) -> tuple[Any, ...] | None:
@@ -436,6 +384,18 @@ def _read_classes(column: str, negative: object) -> tuple[Any, ...] | None:
     return tuple(negative)
 
 
+def _shown(kind: BinaryKind, value: Any, column: str, labels: Labels) -> str:
+    """Write a value; a side by all of its classes."""
+    for side, classes in ((kind.negative, kind.negatives), (kind.positive, kind.positives)):
+        if value == side and classes and value not in kind.classes:
+            return str(_either([labels.level(column, each) for each in classes]))
+    return labels.level(column, value)
+
+
 def _either(values: Sequence[Any]) -> Any:
     """Name one side: its only value, or all of them."""
     return values[0] if len(values) == 1 else listed(values, last="or")
+
+
+SHARES: Final = REFUSED.words("", PLAIN)
+"""Words without labels."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
-__all__ = ["DEFAULT_INTERVAL", "DESCRIPTIONS", "INTERVALS", "Bounds", "Interval", "IntervalMethod"]
+__all__ = ["DEFAULT_INTERVAL", "INTERVALS", "Bounds", "Interval", "IntervalMethod"]
 
 # of a difference of shares, or of a z: far below anything that is ever shown
 _TOLERANCE = 1e-13
@@ -396,8 +396,3 @@ INTERVALS: Final[Mapping[str, IntervalMethod]] = {
     "wald": wald,
 }
 """Every interval of shares by its name; `interval=` of an audit picks one."""
-
-DESCRIPTIONS: Final[Mapping[str, str]] = {
-    "miettinen-nurminen": "Miettinen and Nurminen's score method",
-    "wald": "Wald's method, which has no width where a group was treated alike",
-}

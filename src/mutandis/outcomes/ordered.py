@@ -98,9 +98,6 @@ class Ordered(Declaration):
     example: ClassVar[str] = "Ordered({}, best_to_worst=[…])"
     measure: ClassVar[Measure] = RELATIVE_EFFECT
     interval: ClassVar[str] = "brunner-munzel"
-    interval_description: ClassVar[str] = (
-        "Brunner and Munzel's method, by permutation where a group counts as fewer than 15 people"
-    )
 
     def __post_init__(self) -> None:
         given = self.best_to_worst
@@ -292,7 +289,26 @@ class OrderedKind(Kind):
         return own
 
     def words(self, column: str, labels: Labels) -> OrderedWords:
-        return OrderedWords(kind=self, column=column, labels=labels)
+        name, levels = labels.column(column), [labels.level(column, each) for each in self.levels]
+        return OrderedWords(
+            kind=self,
+            column=column,
+            labels=labels,
+            averaged="worse off in pairs",
+            compared=name,
+            described=f"levels of {name}",
+            worse=f"farther to the right in: {', '.join(levels)}",
+            caption=f"Shares of pairs in which a group has the worse {name}, Δ = θ − ½ (half of "
+            "their difference), and the verdict.",
+            definition="Each person of the control group is paired with each one of the test "
+            f"group. θ is the share of pairs in which the one of the control group had the worse "
+            f"{name}, and half of the share in which both had the same; Δ = θ − ½: more is worse. "
+            f"From the best to the worst: {', '.join(levels)}.",
+            counts=f"What counts is the {name}, from best to worst: {listed(levels)}.",
+            axis=("Δ = θ − ½, how much more often the {} of the control group is worse", name),
+            theirs="those",
+            width=11,
+        )
 
     def declaration(self) -> Mapping[str, Any]:
         return {"best_to_worst": list(self.levels)}
@@ -303,8 +319,6 @@ class OrderedWords(Words):
     """Words for shares of pairs."""
 
     kind: OrderedKind
-
-    theirs: ClassVar[str] = "those"
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -323,48 +337,8 @@ class OrderedWords(Words):
         shown = ", ".join(f"{level} {number:,}" for level, number in levels.items())
         return f", from the best to the worst: {shown}.", {"levels": levels}
 
-    @property
-    def averaged(self) -> str:
-        return "worse off in pairs"
-
-    @property
-    def described(self) -> str:
-        return f"levels of {self.name}"
-
-    @property
-    def worse(self) -> str:
-        return f"farther to the right in: {', '.join(self.levels)}"
-
-    @property
-    def axis(self) -> tuple[str, str]:
-        return "Δ = θ − ½, how much more often the {} of the control group is worse", self.name
-
-    @property
-    def own_average(self) -> str:
-        return "θ against own matches"
-
-    @property
-    def caption(self) -> str:
-        return (
-            f"Shares of pairs in which a group has the worse {self.name}, Δ = θ − ½ (half of their "
-            "difference), and the verdict."
-        )
-
     def is_filled(self, value: Any, own: Any) -> bool:
         return self.kind.levels.index(value) >= self.kind.levels.index(own)
-
-    @property
-    def definition(self) -> str:
-        return (
-            "Each person of the control group is paired with each one of the test group. θ is the "
-            f"share of pairs in which the one of the control group had the worse {self.name}, and "
-            "half of the share in which both had the same; Δ = θ − ½: more is worse. From the best "
-            f"to the worst: {', '.join(self.levels)}."
-        )
-
-    @property
-    def counts(self) -> str:
-        return f"What counts is the {self.name}, from best to worst: {listed(self.levels)}."
 
     def averages(
         self, control: float | str | None, test: float | str | None
@@ -377,9 +351,6 @@ class OrderedWords(Words):
 
     def own_shown(self, own: float) -> str:
         return f"θ = {self.number(own)}, where ½ is neither worse nor better"
-
-    def row(self) -> tuple[tuple[str, str], int]:
-        return Words.row(self)[0], 11
 
 
 # --- pairs of people ------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ so that a kind states only what differs.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import isnan
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from mutandis.data.columns import Numbers, frozen
-from mutandis.data.labels import PLAIN, Labels
 from mutandis.data.rows import ByRow
 from mutandis.engine.tally import Sums, difference, exceeds
 from mutandis.errors import MissingValuesError
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.data.columns import Categories, Column
+    from mutandis.data.labels import Labels
     from mutandis.outcomes.measures import Measure
 
     Floats = NDArray[np.float64]
@@ -118,7 +118,6 @@ class Declaration(ABC):
     # the only measure and interval of this kind; None where users choose
     measure: ClassVar[Measure | None] = None
     interval: ClassVar[str | None] = None
-    interval_description: ClassVar[str] = ""
 
     column: str
 
@@ -349,17 +348,47 @@ class Concerned(NamedTuple):
 class Words(ABC):
     """How values, averages, differences and evidence of a kind are written in documents.
 
-    The words here are those of outcomes without sides, of which groups have a typical one.
+    Defaults are those of outcomes without sides, of which groups have an average.
     """
 
     kind: Any  # the kind that the words are for
-    column: str = ""
-    labels: Labels = PLAIN  # what columns and values are called
+    column: str
+    labels: Labels  # what columns and values are called
 
-    symbol: ClassVar[str] = "Δ"  # a difference
-    of_them: ClassVar[str] = "worse off"  # a column that counts people with evidence
-    typical: ClassVar[str] = ""  # before the name, what is compared of a group: "mean "
-    theirs: ClassVar[str] = "the mean"  # of the outcomes of others, one's own is compared with
+    averaged: str  # what is averaged over a group, as it follows its name: "refused", "mean rate"
+    compared: str  # what two groups are compared in: "mean rate", "answer"
+    worse: str  # which outcomes are worse: "Loan = no", "a higher rate"
+    caption: str  # of a table of both averages, their difference and the verdict
+    definition: str  # what is compared, and how a difference is formed
+    counts: str  # what counts in this audit, as a sentence
+    axis: tuple[str, str]  # title of an axis of differences, and the name that is put into it
+    described: str = ""  # what a group is described by alone: "refused (Loan = no)"
+    symbol: str = "Δ"  # a difference
+    theirs: str = "the mean"  # of the outcomes of others, one's own is compared with
+    of_them: str = "worse off"  # a column that counts people with evidence
+    with_evidence: str = ""  # who is counted there
+    not_themselves: str = "were not themselves worse off than their test group"
+    meaning: tuple[str, str] = ("Worse means", "")  # term and explanation
+    sides: tuple[str, ...] = ()  # the unfavourable and the favourable one
+    side_labels: Mapping[Any, str] = field(default_factory=dict)  # if they have several classes
+    # what filled and empty dots are, one per person of a group
+    dots: tuple[str, str] = (
+        "as bad as the complainant's, or worse",
+        "better than the complainant's",
+    )
+    width: int = 10  # of a column in a table of text
+
+    def __post_init__(self) -> None:
+        """Derive what follows from other words."""
+        derived: dict[str, Any] = {
+            "described": self.described or self.averaged,
+            "meaning": (self.meaning[0], self.worse),
+            "with_evidence": self.with_evidence
+            or f"those with evidence whose own {self.name} was worse than {self.theirs} of their "
+            "test group by more than τ",
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
 
     @property
     def name(self) -> str:
@@ -408,90 +437,16 @@ class Words(ABC):
     def facts(self, outcome: Outcome) -> tuple[str, dict[str, Any]]:
         """Describe the column in a few words after the number of decisions, and as plain data."""
 
-    # --- names ---
-
-    @property
-    def averaged(self) -> str:
-        """What is averaged over a group, as it follows its name: "refused", "mean rate"."""
-        return f"{self.typical}{self.name}"
-
-    @property
-    def described(self) -> str:
-        """What a group is described by alone: "refused (Loan = no)", "levels of answer"."""
-        return self.averaged
-
-    @property
-    @abstractmethod
-    def worse(self) -> str:
-        """Which outcomes are worse: "Loan = no", "a higher rate"."""
-
-    @property
-    def meaning(self) -> tuple[str, str]:
-        """Term and explanation: which outcomes are worse."""
-        return "Worse means", self.worse
-
-    @property
-    def sides(self) -> tuple[str, ...]:
-        """The unfavourable and the favourable side; none where outcomes have no sides."""
-        return ()
-
-    @property
-    def side_labels(self) -> dict[Any, str]:
-        """Labels of sides that have several classes."""
-        return {}
-
-    @property
-    def axis(self) -> tuple[str, str]:
-        """Title of an axis of differences, and the name that is put into it, shortened."""
-        return f"{self.symbol}, how much worse the mean {{}} of the control group is", self.name
-
-    @property
-    def own_average(self) -> str:
-        """What a complainant's own matches are described by, as the title of a column."""
-        return f"{capitalised(self.averaged)}, own matches"
-
-    @property
-    @abstractmethod
-    def caption(self) -> str:
-        """Caption of a table of both averages, their difference and the verdict."""
-
-    @property
-    def dots(self) -> tuple[str, str]:
-        """What filled and empty dots are, one per person of a group."""
-        return "as bad as the complainant's, or worse", "better than the complainant's"
-
-    @abstractmethod
-    def is_filled(self, value: Any, own: Any) -> bool:
-        """Return whether a person's dot is filled, set against the complainant's own outcome."""
-
-    # --- sentences ---
-
-    @property
-    @abstractmethod
-    def definition(self) -> str:
-        """What is compared, and how a difference is formed: the first sentence on verdicts."""
-
-    @property
-    @abstractmethod
-    def counts(self) -> str:
-        """What counts in this audit, as a sentence."""
+    # --- sentences about several people ---
 
     def no_evidence(self, *, worse: bool) -> str:
         """Predicate of a control group without evidence, before "by more than τ"."""
         than = "worse" if worse else "better"
-        return f"did not have a {than} {self.typical}{self.name} than the test group,"
+        return f"did not have a {than} {self.compared} than the test group,"
 
     def evidence(self) -> str:
-        """Verb of a control group with evidence: "was", "had"."""
-        return "had"
-
-    @property
-    def with_evidence(self) -> str:
-        """Who is counted by `of_them`: "those with evidence whose …"."""
-        return (
-            f"those with evidence whose own {self.name} was worse than {self.theirs} of their test "
-            "group by more than τ"
-        )
+        """Verb of a control group with evidence."""
+        return "was" if self.kind.two_sided else "had"
 
     def concerned(self, *, worse: bool) -> Concerned:
         """Return the names of complainants by their own outcomes."""
@@ -506,11 +461,6 @@ class Words(ABC):
     def themselves(self, *, worse: bool) -> str:
         """Describe complainants who are concerned themselves, as it follows "were"."""
         return "themselves worse off than their test group"
-
-    @property
-    def not_themselves(self) -> str:
-        """What holds of complainants who are not concerned themselves."""
-        return f"were not {self.themselves(worse=True)}"
 
     def cautions(self, outcome: Outcome) -> Iterable[str]:
         """Return what a reader must know about the column."""
@@ -527,7 +477,7 @@ class Words(ABC):
     def on_record(self, mine: str, theirs: str | None) -> str:
         """State what complainants had on record on average, and others, without a full stop."""
         others = "" if theirs is None else f"; for those they are compared with, it was {theirs}"
-        return f"On record, the {self.typical}{self.name} of the complainants was {mine}{others}"
+        return f"On record, the {self.compared} of the complainants was {mine}{others}"
 
     def would_have_been(self, average: str) -> str:
         """State what complainants would have had on average, as it follows a condition."""
@@ -556,7 +506,11 @@ class Words(ABC):
         """Write the average of one group under a picture."""
         return f"{self.averaged} {self.average(average)}"
 
-    # --- one complainant ---
+    # --- sentences about one complainant ---
+
+    @abstractmethod
+    def is_filled(self, value: Any, own: Any) -> bool:
+        """Return whether a person's dot is filled, set against the complainant's own outcome."""
 
     def decided(self, value: Any) -> str:
         """Name the side of a value, "refused"; empty where outcomes have no sides."""
@@ -574,7 +528,7 @@ class Words(ABC):
         self, control: float | str | None, test: float | str | None
     ) -> tuple[tuple[str, str], str]:
         """Return the words before and after "the control group", and before "the test group"."""
-        before, after = f"the {self.typical}{self.name} of", f"was {self.average(control)}"
+        before, after = f"the {self.compared} of", f"was {self.average(control)}"
         return (before, after), f"{self.average(test)} in"
 
     def delta(self, value: float, *, decisions: bool = False) -> str:
@@ -583,7 +537,7 @@ class Words(ABC):
 
     def untested(self, *, several: bool) -> str:
         """State why a difference of `several` people, or between two decisions, is not tested."""
-        if several:
+        if several and not self.kind.two_sided:
             return "a difference between too few people to be tested"
         return "a single comparison to which no test applies"
 
@@ -605,8 +559,8 @@ class Words(ABC):
 
     def row(self) -> tuple[tuple[str, str], int]:
         """Titles of both averages in a table of text, and the width of a column."""
-        names: Mapping[str, str] = self.kind.renamed
-        return (names["p_control"], names["p_test"]), 10
+        names = [self.kind.renamed.get(name, name) for name in ("p_control", "p_test")]
+        return (names[0], names[1]), self.width
 
 
 def capitalised(text: str) -> str:

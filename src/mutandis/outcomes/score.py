@@ -88,9 +88,6 @@ class Score(Declaration):
     numeric: ClassVar[bool] = True
     measure: ClassVar[Measure] = MEAN_DIFFERENCE
     interval: ClassVar[str] = "welch"
-    interval_description: ClassVar[str] = (
-        "Welch's method for means, where a group counts as 15 people or more"
-    )
 
     def __post_init__(self) -> None:
         if self.worse not in get_args(Worse):
@@ -285,7 +282,22 @@ class ScoreKind(Kind):
         return replace(self, fewest=2)
 
     def words(self, column: str, labels: Labels) -> ScoreWords:
-        return ScoreWords(kind=self, column=column, labels=labels)
+        name = labels.column(column)
+        one, other = ("control", "test") if self.sign > 0 else ("test", "control")
+        return ScoreWords(
+            kind=self,
+            column=column,
+            labels=labels,
+            averaged=f"mean {name}",
+            compared=f"mean {name}",
+            worse=f"a {self.worse} {name}",
+            caption=f"Means of {name}, their difference, and the verdict.",
+            definition=f"Δ = mean {name} of the {one} group − mean {name} of the {other} group: "
+            "more is worse.",
+            counts=f"What counts is the {name}; {self.worse} is worse.",
+            axis=("Δ, how much worse the mean {} of the control group is", name),
+            dots=("as high as the complainant's, or higher", "lower than the complainant's"),
+        )
 
     def declaration(self) -> Mapping[str, Any]:
         return {"worse": self.worse}
@@ -296,8 +308,6 @@ class ScoreWords(Words):
     """Words for means of a score."""
 
     kind: ScoreKind
-
-    typical: ClassVar[str] = "mean "
 
     @property
     def decimals(self) -> int:
@@ -321,32 +331,8 @@ class ScoreWords(Words):
             {"score": {"lowest": low, "highest": high, "worse": worse}},
         )
 
-    @property
-    def worse(self) -> str:
-        return f"a {self.kind.worse} {self.name}"
-
-    @property
-    def caption(self) -> str:
-        return f"Means of {self.name}, their difference, and the verdict."
-
-    @property
-    def dots(self) -> tuple[str, str]:
-        return "as high as the complainant's, or higher", "lower than the complainant's"
-
     def is_filled(self, value: Any, own: Any) -> bool:
         return bool(value >= own)
-
-    @property
-    def definition(self) -> str:
-        sides = ("control", "test") if self.kind.sign > 0 else ("test", "control")
-        return (
-            f"Δ = mean {self.name} of the {sides[0]} group − mean {self.name} of the {sides[1]} "
-            "group: more is worse."
-        )
-
-    @property
-    def counts(self) -> str:
-        return f"What counts is the {self.name}; {self.kind.worse} is worse."
 
     def cautions(self, outcome: Outcome) -> Iterable[str]:
         if not self.kind.exact_steps:
