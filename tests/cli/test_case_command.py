@@ -12,7 +12,7 @@ import pytest
 import mutandis as mm
 from mutandis.errors import OutputError, UnknownIdError
 from mutandis.report import case_file
-from mutandis.store.case_files import case_name
+from mutandis.store.results_folder import case_name
 from tests.cli.conftest import run, without_report
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from mutandis.cli.app import app
 from mutandis.errors import OutputError
 from mutandis.report import case_file
 from mutandis.report.html import pdf_unavailable
-from mutandis.store import case_files, output_folder, saved_audit, verification
+from mutandis.store import output_folder, results_folder, saved_audit, verification
 from mutandis.store.files import hash_file
 from mutandis.store.results_folder import is_audit_folder, write_record, write_sums
 
@@ -215,7 +215,7 @@ def test_a_rerun_finds_what_was_changed_with_hashes_that_fit(
     (out / "cases" / "Anna.pdf").write_bytes(b"%PDF")
     forge(out)
     monkeypatch.setattr("mutandis.report.html._weasyprint", _absent)
-    redacted = f"{case_files.case_name('Éva / 7')}.redacted"
+    redacted = f"{results_folder.case_name('Éva / 7')}.redacted"
     assert differences(out, rerun=True) == (
         f"numpy is {np.__version__} here, and was 1.0",
         "a rerun gives other diagnostics in audit.json",
@@ -281,7 +281,7 @@ def test_a_disk_that_is_full_at_any_call_leaves_nothing(
     monkeypatch.setattr(os, call, counted)
     contents = {"Zoe.html": "<p>", "Zoe.json": "{}"}
     made_from = hash_file(out / "audit.json")
-    case_files.write_case_files(out, contents, made_from=made_from)
+    results_folder.write_case_files(out, contents, made_from=made_from)
     # the last ones follow the swap
     needed = made - (1 + (not exchange)) * (call == "fsync")
     assert needed or (call == "rename" and exchange)
@@ -290,7 +290,7 @@ def test_a_disk_that_is_full_at_any_call_leaves_nothing(
         made = 0
         with suppress(OutputError):
             changed = {**contents, "Zoe.json": "[]"}
-            case_files.write_case_files(out, changed, made_from=made_from)
+            results_folder.write_case_files(out, changed, made_from=made_from)
             before = snapshot(out)  # making a folder that is there may fail
         assert snapshot(out) == before
     assert json.loads(before["cases/Zoe.json"]) == ([] if call == "mkdir" else {})
@@ -388,7 +388,7 @@ def test_a_disk_that_does_not_confirm_a_case(out: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(os, "fsync", fail_after_the_swap)
     with pytest.raises(OutputError, match=r"The new results are in .*cases.* did not confirm") as e:
-        case_files.write_case_files(
+        results_folder.write_case_files(
             out, {"Zoe.html": "<p>"}, made_from=hash_file(out / "audit.json")
         )
     assert "has changed" not in str(e.value)

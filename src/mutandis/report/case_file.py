@@ -37,10 +37,9 @@ from mutandis.report.html import to_pdf
 from mutandis.report.redact import redact_case
 from mutandis.report.sentences import assumptions_of, describe_headline, limits_of
 from mutandis.store.audit_file import write_plan
-from mutandis.store.case_files import case_name, write_case_files
 from mutandis.store.files import hash_file
 from mutandis.store.output_folder import read_settled
-from mutandis.store.results_folder import CASES, RECORD, read_key
+from mutandis.store.results_folder import CASES, RECORD, case_name, read_key, write_case_files
 from mutandis.store.saved_audit import open_results
 
 if TYPE_CHECKING:

@@ -3,10 +3,8 @@
 Everything is written to a temporary folder beside the target, forced to the disk, and then takes
 the target's name in one step: by a plain rename where there was nothing, by an exchange of names
 where an older folder is replaced. Whatever happens in between, even a power cut, leaves the target
-absent, the complete old folder or the complete new one.
-
-Where names cannot be exchanged, the old folder is renamed first. For that moment there is none at
-the target, and the next process that looks at the target puts the old one back.
+absent, the complete old folder or the complete new one. Where names cannot be exchanged, the old
+folder is renamed first, and the next process that looks at the target puts it back if need be.
 
 A temporary folder is locked by the process that fills it. The lock ends with the process, however
 it ends, so that the next run recognises what a dead one has left behind.
@@ -21,7 +19,6 @@ import os
 import re
 import secrets
 import shutil
-import signal
 import sys
 import time
 from contextlib import contextmanager, suppress
@@ -40,20 +37,14 @@ __all__ = [
     "output_folder",
     "read_settled",
     "recover_output",
-    "sync_tree",
 ]
 
 T = TypeVar("T")
 
 _TEMPORARY = re.compile(r"\.mutandis-[0-9a-f]{12}-[0-9a-f]{16}")
 _OLD = ".old"
-# how long to wait for another process
-_SECONDS = 60
-
-# linux/fs.h and macOS' sys/stdio.h
-_AT_FDCWD = -100
-_RENAME_EXCHANGE = 2
-_RENAME_SWAP = 2
+_SECONDS = 60  # how long to wait for another process
+_AT_FDCWD, _EXCHANGE = -100, 2  # linux/fs.h; the flag is the same in macOS' sys/stdio.h
 # an old kernel, or a file system that cannot exchange names
 _NOT_SUPPORTED = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM}
 
@@ -65,52 +56,49 @@ def check_output(target: Path, *, replace: bool, known: Callable[[Path], bool]) 
     result, and holds nothing else.
     """
     with _writing(target):
-        _check_target(target.resolve(), replace=replace, known=known)
-
-
-def _check_target(target: Path, *, replace: bool, known: Callable[[Path], bool]) -> None:
-    recover_output(target)
-    if not target.exists():
-        _check_parent(target)
-        return
-    if not target.is_dir():
-        raise OutputError(
-            f"{str(target)!r} is a file. Name a folder for the results, or move the file away."
-        )
-    if os.path.ismount(target):
-        raise OutputError(
-            f"{str(target)!r} is where a disk or a volume is mounted, and cannot take the results "
-            "in one step. Name a folder inside it."
-        )
-    if not any(target.iterdir()):
-        return
-    if not known(target):
-        raise OutputError(
-            f"The folder {str(target)!r} holds something that mutandis did not write, and will not "
-            "be replaced. Name another folder, or move what is in it away."
-        )
-    if not replace:
-        raise OutputError(
-            f"The folder {str(target)!r} holds results already. Name another folder, or add "
-            "--force to replace them, with their case files, once the new ones are complete."
-        )
+        target = target.resolve()
+        recover_output(target)
+        if not target.exists():
+            _check_parent(target)
+            return
+        if not target.is_dir():
+            raise OutputError(
+                f"{str(target)!r} is a file. Name a folder for the results, or move the file away."
+            )
+        if os.path.ismount(target):
+            raise OutputError(
+                f"{str(target)!r} is where a disk or a volume is mounted, and cannot take the "
+                "results in one step. Name a folder inside it."
+            )
+        if not any(target.iterdir()):
+            return
+        if not known(target):
+            raise OutputError(
+                f"The folder {str(target)!r} holds something that mutandis did not write, and will "
+                "not be replaced. Name another folder, or move what is in it away."
+            )
+        if not replace:
+            raise OutputError(
+                f"The folder {str(target)!r} holds results already. Name another folder, or add "
+                "--force to replace them, with their case files, once the new ones are complete."
+            )
 
 
 def _check_parent(target: Path) -> None:
-    there = next(each for each in target.parents if each.exists())
-    if not there.is_dir():
+    above = next(each for each in target.parents if each.exists())
+    if not above.is_dir():
         raise OutputError(
-            f"{str(there)!r} is a file and cannot hold a folder. Name another folder."
+            f"{str(above)!r} is a file and cannot hold a folder. Name another folder."
         )
-    if not os.access(there, os.W_OK | os.X_OK):
+    if not os.access(above, os.W_OK | os.X_OK):
         raise OutputError(
-            f"Nothing can be written in {str(there)!r}: permission is denied. Name another folder."
+            f"Nothing can be written in {str(above)!r}: permission is denied. Name another folder."
         )
 
 
 @contextmanager
 def output_folder(target: Path, *, replace: bool, known: Callable[[Path], bool]) -> Iterator[Path]:
-    """Give a temporary folder to write to, which takes the target's name at the end.
+    """Make a temporary folder to write to, which takes the target's name at the end.
 
     If the block ends by an error, whatever its kind, the temporary folder is removed and the
     target is left as it was. The parameters are those of `check_output`.
@@ -121,7 +109,10 @@ def output_folder(target: Path, *, replace: bool, known: Callable[[Path], bool])
         temporary, lock = _make_temporary(target)
         try:
             yield temporary
-            sync_tree(temporary)
+            for path, _, files in os.walk(temporary, topdown=False):
+                for name in files:
+                    _sync(Path(path) / name)
+                _sync(Path(path))
             _put_in_place(temporary, target, replace=replace, known=known)
         finally:
             # by now perhaps the old folder, if the exchange has been made
@@ -175,17 +166,153 @@ def _stem(target: Path) -> str:
     return f".mutandis-{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:12]}-"
 
 
+# --- the swap -------------------------------------------------------------------------------------
+
+
+def _put_in_place(
+    temporary: Path, target: Path, *, replace: bool, known: Callable[[Path], bool]
+) -> None:
+    if not target.exists() or not any(target.iterdir()):
+        if os.name == "nt" and target.exists():
+            target.rmdir()
+        temporary.rename(target)  # refused if something has appeared there in the meantime
+    else:
+        # something may have appeared there since the check
+        check_output(target, replace=replace, known=known)
+        if not exchange_names(temporary, target):
+            _step_aside(temporary, target)
+    _confirm(target)
+
+
+def _confirm(target: Path) -> None:
+    """Force the new name to the disk; the results have it already."""
+    try:
+        _sync(target.parent)
+    except OSError as error:
+        raise OutputError(
+            f"The new results are in {str(target)!r}, but the disk did not confirm it: "
+            f"{error.strerror or type(error).__name__}. Check the disk, and the results with "
+            "`mutandis verify`."
+        ) from error
+
+
+def exchange_names(first: Path, second: Path) -> bool:
+    """Exchange what two paths name in one step, so that neither is ever missing.
+
+    False, and nothing has happened, where the system or the file system cannot do that.
+    """
+    call = _exchange_call()
+    if call is None:
+        return False
+    if call(os.fsencode(first), os.fsencode(second)) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in _NOT_SUPPORTED:
+        return False
+    raise OSError(code, os.strerror(code), str(second))
+
+
+def _exchange_call() -> Callable[[bytes, bytes], int] | None:
+    """Find the system's call, which not every C library has."""
+    if not sys.platform.startswith(("linux", "darwin")):
+        return None
+    library = ctypes.CDLL(None, use_errno=True)
+    path, flags = ctypes.c_char_p, ctypes.c_uint
+    if sys.platform == "darwin":
+        swap = getattr(library, "renamex_np", None)
+        if swap is None:
+            return None
+        swap.argtypes = (path, path, flags)
+        return lambda first, second: int(swap(first, second, _EXCHANGE))
+    rename = getattr(library, "renameat2", None)
+    if rename is None:
+        return None
+    rename.argtypes = (ctypes.c_int, path, ctypes.c_int, path, flags)
+    return lambda first, second: int(rename(_AT_FDCWD, first, _AT_FDCWD, second, _EXCHANGE))
+
+
+def _step_aside(temporary: Path, target: Path) -> None:
+    """Replace a folder in two steps; `recover_output` undoes the first if the second never came."""
+    old = temporary.with_name(f"{temporary.name}{_OLD}")
+    folder = os.open(target, os.O_RDONLY)
+    try:
+        _lock(folder)
+        target.rename(old)
+        try:
+            temporary.rename(target)
+        except BaseException:
+            old.rename(target)
+            raise
+        _confirm(target)
+        _remove(old)
+    finally:
+        _close(folder)
+
+
+def recover_output(target: Path) -> None:
+    """Put back an old folder that was renamed, and remove what dead runs have left behind."""
+    target = target.resolve()
+    try:
+        beside = sorted(target.parent.iterdir())
+    except OSError:
+        return  # what cannot be looked at cannot be tidied either
+    for each in beside:
+        mine = each.name.startswith(_stem(target))
+        old = each.name.endswith(_OLD)
+        if not _TEMPORARY.fullmatch(each.name.removesuffix(_OLD)) or (old and not mine):
+            continue
+        if each.is_symlink() or not each.is_dir():
+            continue
+        with suppress(OSError), _if_dead(each) as dead:
+            if dead and old and not target.exists():
+                each.rename(target)
+            elif dead:
+                _remove(each)
+
+
+@contextmanager
+def _if_dead(folder: Path) -> Iterator[bool]:
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        # where nothing can be locked, what may be in use is left alone
+        yield _lock(opened) is True
+    finally:
+        _close(opened)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder as far as possible; the next run removes what is left."""
+    with suppress(OSError):  # even so, where a folder cannot be closed
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _close(folder: int) -> None:
+    with suppress(OSError):  # it was only read
+        os.close(folder)
+
+
+def _sync(path: Path) -> None:
+    if os.name == "nt" and path.is_dir():
+        return  # folders cannot be opened there
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+# --- several processes ----------------------------------------------------------------------------
+
+
 def _lock(folder: int) -> bool | None:
     """Lock an open folder: False if another process has; None where folders cannot be locked."""
     try:
         import fcntl
-    except ImportError:
-        return None
-    try:
+
         fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:
+    except (ImportError, OSError):
         return None  # some network file systems lock no folders
     return True
 
@@ -227,160 +354,3 @@ def _identity(folder: Path) -> tuple[int, int] | None:
         found = folder.stat()
         return found.st_dev, found.st_ino
     return None
-
-
-def _put_in_place(
-    temporary: Path, target: Path, *, replace: bool, known: Callable[[Path], bool]
-) -> None:
-    with _uninterrupted():
-        if not target.exists() or not any(target.iterdir()):
-            if os.name == "nt" and target.exists():
-                target.rmdir()
-            temporary.rename(target)  # refused if something has appeared there in the meantime
-        else:
-            # something may have appeared there since the check
-            check_output(target, replace=replace, known=known)
-            if not exchange_names(temporary, target):
-                _step_aside(temporary, target)
-        _confirm(target)
-
-
-def _confirm(target: Path) -> None:
-    """Force the new name to the disk; the results have it already."""
-    try:
-        _sync(target.parent)
-    except OSError as error:
-        raise OutputError(
-            f"The new results are in {str(target)!r}, but the disk did not confirm it: "
-            f"{error.strerror or type(error).__name__}. Check the disk, and the results with "
-            "`mutandis verify`."
-        ) from error
-
-
-def exchange_names(first: Path, second: Path) -> bool:
-    """Exchange what two paths name in one step, so that neither is ever missing.
-
-    False, and nothing has happened, where the system or the file system cannot do that.
-    """
-    call = _exchange_call()
-    if call is None:
-        return False
-    if call(os.fsencode(first), os.fsencode(second)) == 0:
-        return True
-    code = ctypes.get_errno()
-    if code in _NOT_SUPPORTED:
-        return False
-    raise OSError(code, os.strerror(code), str(second))
-
-
-def _exchange_call() -> Callable[[bytes, bytes], int] | None:
-    """Find the system's call: `renameat2` of Linux, `renamex_np` of macOS."""
-    if not sys.platform.startswith(("linux", "darwin")):
-        return None
-    library = ctypes.CDLL(None, use_errno=True)
-    if sys.platform == "darwin":
-        swap = getattr(library, "renamex_np", None)
-        if swap is None:
-            return None
-        swap.argtypes = (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_uint)
-        return lambda first, second: int(swap(first, second, _RENAME_SWAP))
-    rename = getattr(library, "renameat2", None)  # not in every C library
-    if rename is None:
-        return None
-    one = (ctypes.c_int, ctypes.c_char_p)
-    rename.argtypes = (*one, *one, ctypes.c_uint)
-    return lambda first, second: int(rename(_AT_FDCWD, first, _AT_FDCWD, second, _RENAME_EXCHANGE))
-
-
-def _step_aside(temporary: Path, target: Path) -> None:
-    """Replace a folder in two steps; `recover_output` undoes the first if the second never came."""
-    old = temporary.with_name(f"{temporary.name}{_OLD}")
-    folder = os.open(target, os.O_RDONLY)
-    try:
-        _lock(folder)
-        target.rename(old)
-        try:
-            temporary.rename(target)
-        except BaseException:
-            old.rename(target)
-            raise
-        _confirm(target)
-        _remove(old)
-    finally:
-        _close(folder)
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C and the request to end wait for a moment."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def recover_output(target: Path) -> None:
-    """Put back an old folder that was renamed, and remove what dead runs have left behind."""
-    target = target.resolve()
-    if not target.parent.is_dir():
-        return
-    try:
-        beside = sorted(target.parent.iterdir())
-    except OSError:
-        return  # what cannot be looked at cannot be tidied either
-    for each in beside:
-        mine = each.name.startswith(_stem(target))
-        old = each.name.endswith(_OLD)
-        if not _TEMPORARY.fullmatch(each.name.removesuffix(_OLD)) or (old and not mine):
-            continue
-        if each.is_symlink() or not each.is_dir():
-            continue
-        with suppress(OSError), _if_dead(each) as dead:
-            if dead and old and not target.exists():
-                each.rename(target)
-            elif dead:
-                _remove(each)
-
-
-@contextmanager
-def _if_dead(folder: Path) -> Iterator[bool]:
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        # where nothing can be locked, what may be in use is left alone
-        yield _lock(opened) is True
-    finally:
-        _close(opened)
-
-
-def _remove(folder: Path) -> None:
-    """Remove a folder as far as possible; the next run removes what is left."""
-    with suppress(OSError):  # even so, where a folder cannot be closed
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _close(folder: int) -> None:
-    """Close a folder that was only read, which can do no harm where it fails."""
-    with suppress(OSError):
-        os.close(folder)
-
-
-def sync_tree(folder: Path) -> None:
-    """Force a folder and everything in it to the disk."""
-    for path, _, files in os.walk(folder, topdown=False):
-        for name in files:
-            _sync(Path(path) / name)
-        _sync(Path(path))
-
-
-def _sync(path: Path) -> None:
-    if os.name == "nt" and path.is_dir():
-        return  # folders cannot be opened there
-    opened = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from mutandis.data.columns import jsonable, plain_value
 from mutandis.errors import InputError, MutandisError, OutputError
 from mutandis.store.audit_file import read_plan_text
-from mutandis.store.case_files import case_name
 from mutandis.store.files import compare_findings, hash_file
 from mutandis.store.output_folder import locked_folder, read_settled, recover_output
 from mutandis.store.results_folder import (
@@ -20,6 +19,7 @@ from mutandis.store.results_folder import (
     RECORD,
     STATE,
     SUMS,
+    case_name,
     expected_files,
     find_differences,
     read_key,
