@@ -11,8 +11,7 @@ from scipy import stats
 from mutandis.data.columns import Categories, Numbers
 from mutandis.data.population import Population
 from mutandis.errors import EquationError, UnknownColumnError, WorldviewError
-from mutandis.rooms.latent import Latent
-from mutandis.rooms.latent.equations import FittedLatent, HiddenCount
+from mutandis.rooms.latent import FittedLatent, HiddenCount, Latent
 from mutandis.rooms.latent.fit import Driven
 from mutandis.scm import Count, Linear, Ordinal, Worldview
 from mutandis.scm.predictor import LinearPredictor, Slope

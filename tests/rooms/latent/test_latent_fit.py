@@ -11,10 +11,8 @@ from scipy import stats
 from mutandis.data.columns import Categories, Numbers
 from mutandis.data.population import Population
 from mutandis.errors import EquationError, MutandisWarning
-from mutandis.rooms.latent import Latent
-from mutandis.rooms.latent.equations import FittedLatent, standard_attributes
-from mutandis.rooms.latent.fit import log_posterior, maximise
-from mutandis.rooms.latent.quadrature import moments
+from mutandis.rooms.latent import FittedLatent, Latent, standard_attributes
+from mutandis.rooms.latent.fit import log_posterior, maximise, moments
 from mutandis.scm import Count, Linear, Worldview
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from mutandis.rooms.latent.quadrature import (
+from mutandis.rooms.latent.fit import (
     Evidence,
     NormalEvidence,
     PoissonEvidence,

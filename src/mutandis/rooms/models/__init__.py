@@ -3,8 +3,8 @@
 Extras: ``onnx``, ``skops`` and ``sklearn``, or ``models`` for all three.
 """
 
-from mutandis.rooms.models.explain import explain_change
 from mutandis.rooms.models.files import (
+    explain_change,
     load_function,
     load_pickle,
     load_skops,
