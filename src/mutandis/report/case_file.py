@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.data.columns import plain_value
+from mutandis.auditing.doubt import REFITS, doubt_verdict
+from mutandis.auditing.tipping import (
+    describe_verdict,
+    find_curve,
+    name_worlds,
+    rules_of,
+    tipping_of,
+)
+from mutandis.data.columns import Numbers, plain_value
 from mutandis.decision.maker import DescribedMaker, describe_maker
 from mutandis.decision.rule import Rule
 from mutandis.engine.methods import METHODS, Center
@@ -18,32 +27,35 @@ from mutandis.errors import FormulaError
 from mutandis.numeric.order import order_of_ids
 from mutandis.report.case_model import (
     CaseDocument,
+    Cause,
     Complainant,
     Figures,
     GroupList,
     Member,
+    Movement,
     OwnCase,
     Part,
     Redaction,
     Status,
     SupportCheck,
+    VerdictRobustness,
     VerdictText,
 )
-from mutandis.report.case_movement import movements_of, value_at
-from mutandis.report.case_robustness import curve_of, doubt_of, robustness_of
 from mutandis.report.context import draw_plan
 from mutandis.report.formatting import known
 from mutandis.report.html import to_pdf
 from mutandis.report.redact import redact_case
 from mutandis.report.sentences import assumptions_of, describe_headline, limits_of
+from mutandis.scm import Linear, Worldview
 from mutandis.store.audit_file import write_plan
 from mutandis.store.files import hash_file
 from mutandis.store.output_folder import read_settled
 from mutandis.store.results_folder import CASES, RECORD, case_name, read_key, write_case_files
 from mutandis.store.saved_audit import open_results
+from mutandis.verdicts.findings import FIRM, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from os import PathLike
 
     from numpy.typing import NDArray
@@ -51,79 +63,24 @@ if TYPE_CHECKING:
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.case import Case
     from mutandis.auditing.plan import Plan
+    from mutandis.auditing.tipping import CurvePoint
     from mutandis.data.labels import Labels
     from mutandis.data.population import Population
     from mutandis.engine.members import Members
-    from mutandis.engine.tally import Pair
-    from mutandis.geometry.embedding import Axis
     from mutandis.report.case_model import Role
+    from mutandis.scm.additive import Decomposition
+    from mutandis.scm.counterfactual import FittedWorldview
 
 __all__ = ["case_document", "save_case"]
 
 # A group has k people, and all who are as far away as the last of them: with many ties, nearly
 # everyone in the table. The nearest are listed, and all are counted.
 _MOST_LISTED = 1000
-
-
-def case_document(
-    audit: Audit,
-    id: Any,  # noqa: A002 - the public name
-    *,
-    redact: bool = False,
-) -> CaseDocument:
-    """Collect everything about one complainant.
-
-    `redact` leaves out all other people, but for verdicts and coarse shares of larger groups.
-    """
-    whole = audit.case(id)
-    # one for each attribute, where several were audited one by one
-    cases = [whole if part is audit else part.case(id) for part in audit.parts]
-    document = _document(audit, whole, cases)
-    return redact_case(document, whole, cases) if redact else document
-
-
-def _document(audit: Audit, whole: Case, cases: Sequence[Case]) -> CaseDocument:
-    settings, origin = audit.plan.settings, audit.plan.origin
-    parts = tuple(_part(case) for case in cases)
-    method, k = settings.primary
-    verdict = str(whole.result(method, k=k)["verdict"])
-    return CaseDocument(
-        complainant=_complainant(whole),
-        verdict=VerdictText(method=method, k=k, verdict=verdict, sentence=whole.explain_pattern()),
-        own_case=OwnCase(
-            answer=whole.own_case,
-            sentence=whole.explain_own_case(),
-            share=known(whole.own_result()["p_own"]),
-        ),
-        robustness=robustness_of(whole, parts),
-        figures=_figures(whole),
-        parts=parts,
-        whole_table=describe_headline(audit),
-        assumptions=assumptions_of(audit),
-        limits=limits_of(audit, parts, verdict),
-        redaction=Redaction(redacted=False),
-        provenance={
-            **audit.provenance.as_dict(),
-            "source": None if origin is None else dict(origin.source),
-            "redacted": False,
-        },
-        alpha=settings.alpha,
-        tau=settings.tau,
-        direction=settings.evidence.direction,
-        measure=settings.evidence.measure,
-        worldview=draw_plan(audit.plan),
-        labels=_labels(audit.plan),
-        settings_text=write_plan(audit.plan),
-        words=audit.plan.words,
-    )
-
-
-def _labels(plan: Plan) -> Labels:
-    """Return the labels, with one for each side where classes of the outcome are labelled."""
-    column, levels = plan.outcome.column, dict(plan.labels.levels)
-    if column in levels:
-        levels[column] = {**levels[column], **plan.words.side_labels}
-    return replace(plan.labels, levels=levels)
+# more ways than these are counted, not written out
+_PATHS = 8
+_OTHERS = "and others"
+# what rounding in float64 leaves of a sum, as a part of the numbers in it
+_NOTHING = 1e-9
 
 
 def save_case(
@@ -195,6 +152,72 @@ def _read_id(audit: Audit, id: Any) -> Any:  # noqa: A002
     return plain_value(ids[same[0]]) if len(same) else id
 
 
+def case_document(
+    audit: Audit,
+    id: Any,  # noqa: A002 - the public name
+    *,
+    redact: bool = False,
+) -> CaseDocument:
+    """Collect everything about one complainant.
+
+    `redact` leaves out all other people, but for verdicts and coarse shares of larger groups.
+    """
+    whole = audit.case(id)
+    # one for each attribute, where several were audited one by one
+    cases = [whole if part is audit else part.case(id) for part in audit.parts]
+    document = _document(audit, whole, cases)
+    return redact_case(document, whole, cases) if redact else document
+
+
+def _document(audit: Audit, whole: Case, cases: Sequence[Case]) -> CaseDocument:
+    settings, origin = audit.plan.settings, audit.plan.origin
+    parts = tuple(_part(case) for case in cases)
+    method, k = settings.primary
+    verdict = _verdict(whole)
+    return CaseDocument(
+        complainant=_complainant(whole),
+        verdict=VerdictText(method=method, k=k, verdict=verdict, sentence=whole.explain_pattern()),
+        own_case=OwnCase(
+            answer=whole.own_case,
+            sentence=whole.explain_own_case(),
+            share=known(whole.own_result()["p_own"]),
+        ),
+        robustness=_robustness(whole, parts),
+        figures=_figures(whole),
+        parts=parts,
+        whole_table=describe_headline(audit),
+        assumptions=assumptions_of(audit),
+        limits=limits_of(audit, parts, verdict),
+        redaction=Redaction(redacted=False),
+        provenance={
+            **audit.provenance.as_dict(),
+            "source": None if origin is None else dict(origin.source),
+            "redacted": False,
+        },
+        alpha=settings.alpha,
+        tau=settings.tau,
+        direction=settings.evidence.direction,
+        measure=settings.evidence.measure,
+        worldview=draw_plan(audit.plan),
+        labels=_labels(audit.plan),
+        settings_text=write_plan(audit.plan),
+        words=audit.plan.words,
+    )
+
+
+def _verdict(case: Case) -> str:
+    method, k = case.audit.plan.settings.primary
+    return str(case.result(method, k=k)["verdict"])
+
+
+def _labels(plan: Plan) -> Labels:
+    """Return the labels, with one for each side where classes of the outcome are labelled."""
+    column, levels = plan.outcome.column, dict(plan.labels.levels)
+    if column in levels:
+        levels[column] = {**levels[column], **plan.words.side_labels}
+    return replace(plan.labels, levels=levels)
+
+
 def _complainant(case: Case) -> Complainant:
     plan = case.audit.plan
     return Complainant(
@@ -202,7 +225,7 @@ def _complainant(case: Case) -> Complainant:
         statuses=tuple(
             Status(
                 attribute=each.attribute,
-                value=value_at(plan.population, each.attribute, case.row),
+                value=_value_at(plan.population, each.attribute, case.row),
                 reference=each.reference,
             )
             for each in plan.protections
@@ -217,53 +240,68 @@ def _complainant(case: Case) -> Complainant:
     )
 
 
+def _value_at(population: Population, name: str, row: int) -> Any:
+    """Return one cell as a plain value."""
+    column = population.columns[name]
+    if isinstance(column, Numbers):
+        return float(column.values[row])
+    return plain_value(column.levels[column.codes[row]])
+
+
 def _figures(case: Case) -> tuple[Figures, ...]:
     settings, kind = case.audit.plan.settings, case.audit.plan.outcome.kind
-    primary, measure = settings.primary, settings.measure
     own = {"measured": "", "measured_low": "_low", "measured_high": "_high"}
     columns = {each.name for each in fields(Figures)} - {"method", "title", "k", "primary", *own}
-    return tuple(
-        Figures(
-            method=method,
-            title=METHODS[method].title,
-            k=k,
-            primary=(method, k) == primary,
-            **{name: known(row.get(name)) for name in columns},
-            **{name: _finite(row.get(measure.column + end)) for name, end in own.items()},
+    rows = []
+    for (method, k), result in case.results.items():
+        row = kind.plain(result)
+        measured: dict[str, Any] = {}
+        for name, end in own.items():  # JSON has no number for what is infinite
+            each = known(row.get(settings.measure.column + end))
+            measured[name] = "∞" if each == np.inf else each
+        rows.append(
+            Figures(
+                method=method,
+                title=METHODS[method].title,
+                k=k,
+                primary=(method, k) == settings.primary,
+                **{name: known(row.get(name)) for name in columns},
+                **measured,
+            )
         )
-        for (method, k), row in ((key, kind.plain(result)) for key, result in case.results.items())
-    )
+    return tuple(rows)
 
 
-def _finite(shown: Any) -> Any:
-    """Write what is infinite as a text, since JSON has no number for it."""
-    shown = known(shown)
-    return "∞" if shown == float("inf") else shown
+# --- one ground -----------------------------------------------------------------------------------
 
 
 def _part(case: Case) -> Part:
-    audit = case.audit
-    method, k = audit.plan.settings.primary
-    groups = case.groups(method, k=k) if METHODS[method].count_neighbours else None
-    worlds, verdict_share = doubt_of(case)
+    plan = case.audit.plan
+    method, k = plan.settings.primary
+    control = test = None
+    if METHODS[method].count_neighbours:
+        groups = case.groups(method, k=k)
+        control, test = _group(case, "control", groups.control), _group(case, "test", groups.test)
+    worlds, share = plan.settings.uncertainty.worlds, case.result(method, k=k).get("verdict_share")
     return Part(
-        ground=tuple(each.attribute for each in audit.plan.protections),
-        do=audit.plan.do,
-        verdict=str(case.result(method, k=k)["verdict"]),
+        ground=tuple(each.attribute for each in plan.protections),
+        do=plan.do,
+        verdict=_verdict(case),
         outcome_cf=case.outcome_cf,
-        movements=movements_of(audit, case.row),
-        control=None if groups is None else _GroupLister(case, "control", groups).group(),
-        test=None if groups is None else _GroupLister(case, "test", groups).group(),
+        movements=_movements(case.audit, case.row),
+        control=control,
+        test=test,
         support=_support(case),
-        worlds=worlds,
-        verdict_share=verdict_share,
-        curve=curve_of(case),
+        # where the audit has no draws and refits, some refits are made for this person
+        worlds=worlds or REFITS,
+        verdict_share=known(share) if worlds else doubt_verdict(case.audit, case.place),
+        curve=_curve(case),
         decision=_explain_decision(case),
     )
 
 
 def _explain_decision(case: Case) -> tuple[str, ...]:
-    """Say why b() decides otherwise on her counterfactual, where its inside is known."""
+    """Explain why b() decides otherwise on the counterfactual, where its inside is known."""
     plan, other = case.audit.plan, case.audit.ground.world.point
     maker: object = plan.decision
     described = {} if maker is None else describe_maker(maker)
@@ -274,114 +312,79 @@ def _explain_decision(case: Case) -> tuple[str, ...]:
     if other is None or not isinstance(maker, DescribedMaker):
         return ()
     row = np.array([case.row])
-    her, otherwise = plan.population.take(row), other.take(row)
-    if isinstance(maker, Rule) and all(name in her.columns for name in maker.names):
+    both = plan.population.take(row), other.take(row)
+    if isinstance(maker, Rule) and all(name in both[0].columns for name in maker.names):
         # without a frame, which takes longer to load than all else here
-        read = [each.as_read_by_rules for each in (her, otherwise)]
+        read = [each.as_read_by_rules for each in both]
         return maker.explain_columns(
             {name: np.concatenate([one(name) for one in read]) for name in maker.names},
             plan.labels.column,
         )
-    return maker.explain_change(her.frame(), otherwise.frame(), plan.labels.column)
+    return maker.explain_change(both[0].frame(), both[1].frame(), plan.labels.column)
 
 
-class _GroupLister:
-    """One of the complainant's groups under the primary method and k, person by person."""
+def _group(case: Case, role: Role, members: Members) -> GroupList:
+    """List one group under the primary method and k, person by person."""
+    plan, world = case.audit.plan, case.audit.ground.world
+    name, k = plan.settings.primary
+    found, method = plan.outcome.kind.plain(case.result(name, k=k)), METHODS[name]
+    around = "the complainant"
+    if role == "test" and method.matched:
+        around = "the counterfactuals of the control group"
+    elif role == "test" and method.center is Center.COUNTERFACTUAL:
+        drawn = "the draws of her counterfactual"
+        around = drawn if world.draws else "the complainant's counterfactual"
+    people = ~members.is_center
+    outcomes = members.is_negative[people]
+    sides = {"refused": int(outcomes.sum()), "granted": int((~outcomes).sum())}
+    return GroupList(
+        role=role,
+        around=around,
+        places=found[f"n_{role}"],
+        people=int(people.sum()),
+        # who holds a whole place shares it with no other person
+        shared=int((people & (members.place < 1)).sum()),
+        **(sides if plan.outcome.kind.two_sided else {}),
+        share=known(found[f"p_{role}"]),
+        radius=known(found[f"radius_{role}"]),
+        members=tuple(_members(case, role, members)),
+    )
 
-    def __init__(self, case: Case, role: Role, groups: Pair[Members]) -> None:
-        self._case, self._audit, self._role = case, case.audit, role
-        method, k = self._audit.plan.settings.primary
-        self._members: Members = getattr(groups, role)
-        self._found = case.audit.plan.outcome.kind.plain(case.result(method, k=k))
-        self._method = METHODS[method]
-        # the group was searched around her counterfactual
-        self._around_other = role == "test" and self._method.center is Center.COUNTERFACTUAL
-        self._is_matched = role == "test" and self._method.matched
 
-    def group(self) -> GroupList:
-        members, role = self._members, self._role
-        people = ~members.is_center
-        return GroupList(
-            role=role,
-            around="the counterfactuals of the control group"
-            if self._is_matched
-            else "the complainant"
-            if not self._around_other
-            else "the draws of her counterfactual"
-            if self._audit.ground.world.draws
-            else "the complainant's counterfactual",
-            places=self._found[f"n_{role}"],
-            people=int(people.sum()),
-            # who holds a whole place shares it with no other person
-            shared=int((people & (members.place < 1)).sum()),
-            **self._decided(members.is_negative[people]),
-            share=known(self._found[f"p_{role}"]),
-            radius=known(self._found[f"radius_{role}"]),
-            members=tuple(self._each_member()),
-        )
-
-    def _decided(self, outcomes: NDArray[Any]) -> dict[str, int]:
-        """Count refusals and grants; a score is neither."""
-        if not self._audit.plan.outcome.kind.two_sided:
-            return {}
-        return {"refused": int(outcomes.sum()), "granted": int((~outcomes).sum())}
-
-    def _each_member(self) -> list[Member]:
-        plan, nearest = self._audit.plan, np.arange(len(self._members)) < _MOST_LISTED
-        members = self._members.take(np.flatnonzero(nearest | self._members.is_center))
-        rows = _rows_of(plan.population, members.ids)
-        parts = self._parts(rows)
-        outcomes = plan.outcome.kind.values(members.is_negative)
-        listed = []
-        for index, row in enumerate(rows.tolist()):
-            center = bool(members.is_center[index])
-            counterfactual = center and self._role == "test"
-            world = self._audit.ground.world.point if counterfactual else None
-            role = "counterfactual" if counterfactual else "complainant"
-            place = float(members.place[index])
-            listed.append(
-                Member(
-                    person=plain_value(members.ids[index]),
-                    role=role if center else "person",  # type: ignore[arg-type]
-                    distance=float(members.distance[index]),
-                    parts=None
-                    if parts is None or center
-                    else {name: float(values[index]) for name, values in parts.items()},
-                    values={
-                        attribute.name: value_at(world or plan.population, attribute.name, row)
-                        for attribute in plan.attributes
-                    },
-                    place=place,
-                    place_text=str(Fraction(place).limit_denominator(10**7)),
-                    outcome=plain_value(outcomes[index]),
-                )
+def _members(case: Case, role: Role, members: Members) -> list[Member]:
+    plan, other = case.audit.plan, case.audit.ground.world.point
+    nearest = np.arange(len(members)) < _MOST_LISTED
+    members = members.take(np.flatnonzero(nearest | members.is_center))
+    rows = _rows_of(plan.population, members.ids)
+    parts = _split_distances(case, role, rows)
+    outcomes = plan.outcome.kind.values(members.is_negative)
+    listed = []
+    for index, row in enumerate(rows.tolist()):
+        center = bool(members.is_center[index])
+        world = other if center and role == "test" else None
+        place = float(members.place[index])
+        listed.append(
+            Member(
+                person=plain_value(members.ids[index]),
+                role="person"
+                if not center
+                else "counterfactual"
+                if role == "test"
+                else "complainant",
+                distance=float(members.distance[index]),
+                parts=None
+                if parts is None or center
+                else {name: float(values[index]) for name, values in parts.items()},
+                values={
+                    attribute.name: _value_at(world or plan.population, attribute.name, row)
+                    for attribute in plan.attributes
+                },
+                place=place,
+                place_text=str(Fraction(place).limit_denominator(10**7)),
+                outcome=plain_value(outcomes[index]),
             )
-        return listed
-
-    def _parts(self, rows: NDArray[np.intp]) -> dict[str, NDArray[np.float64]] | None:
-        """Split each distance by attribute, in the exact units it was measured in."""
-        if len(self._audit.parts) > 1:
-            return None
-        embedding = self._audit.ground.engine.embedding
-        here = embedding.apply(self._world, np.array([self._case.row])).points
-        there = embedding.apply(self._audit.plan.population, rows).points
-        parts = embedding.split(here, there)
-        if parts is not None and embedding.metric.move is None:
-            for axis in embedding.axes:
-                parts[axis.name] += self._overflow(axis) / embedding.metric.unit
-        return parts
-
-    def _overflow(self, axis: Axis) -> float:
-        """Give how much farther the center lies on one axis than the metric reaches: mostly 0."""
-        column = self._world.part(axis.name, np.array([self._case.row]))
-        _, beyond = axis.place(column.data.astype(np.float64))
-        return float(beyond[0]) * axis.length
-
-    @property
-    def _world(self) -> Population:
-        """The world of the search center; of an open counterfactual, the most likely one."""
-        world = self._audit.ground.world.point if self._around_other else None
-        return world or self._audit.plan.population
+        )
+    return listed
 
 
 def _rows_of(population: Population, ids: NDArray[Any]) -> NDArray[np.intp]:
@@ -393,14 +396,35 @@ def _rows_of(population: Population, ids: NDArray[Any]) -> NDArray[np.intp]:
     return np.array([found[each] for each in ids.tolist()], dtype=np.intp)
 
 
+def _split_distances(
+    case: Case, role: Role, rows: NDArray[np.intp]
+) -> dict[str, NDArray[np.float64]] | None:
+    """Split each distance by attribute, in the exact units it was measured in."""
+    audit, row = case.audit, np.array([case.row])
+    if len(audit.parts) > 1:
+        return None
+    center = audit.plan.population
+    method = METHODS[audit.plan.settings.primary[0]]
+    if role == "test" and method.center is Center.COUNTERFACTUAL:
+        center = audit.ground.world.point or center  # of an open one, the most likely
+    embedding = audit.ground.engine.embedding
+    there = embedding.apply(audit.plan.population, rows).points
+    parts = embedding.split(embedding.apply(center, row).points, there)
+    if parts is not None and embedding.metric.move is None:
+        for axis in embedding.axes:
+            # how much farther the center is than the metric reaches: mostly 0
+            _, beyond = axis.place(center.part(axis.name, row).data.astype(np.float64))
+            parts[axis.name] += float(beyond[0]) * axis.length / embedding.metric.unit
+    return parts
+
+
 def _support(case: Case) -> tuple[SupportCheck, ...]:
-    """Measure how well her groups support the comparison; empty where that is not measured."""
+    """Measure how well the groups support the comparison; empty where that is not measured."""
     audit, place = case.audit, case.place
     method, k = audit.plan.settings.primary
     if not METHODS[method].count_neighbours or len(audit.parts) > 1:
         return ()
-    measured = audit.measure_support(method, k)
-    balance = case.balance(method, k)
+    measured, balance = audit.measure_support(method, k), case.balance(method, k)
     outside = tuple(name for name, marked in measured.outside.items() if marked[place])
     roles: tuple[Role, Role] = ("control", "test")
     return tuple(
@@ -410,9 +434,193 @@ def _support(case: Case) -> tuple[SupportCheck, ...]:
             typical=known(float(reach.typical[place])),
             limit=known(float(reach.limit[place])),
             off_support=bool(reach.off_support[place]),
-            # the range is that of the test space: the control group stands around her as she is
+            # the range is that of the test space
             outside=outside if role == "test" else (),
             balance={name: known(value) for name, value in getattr(balance, role).items()},
         )
         for role, reach in zip(roles, (measured.control, measured.test), strict=True)
+    )
+
+
+# --- how attributes moved, and through which causes -----------------------------------------------
+
+
+def _movements(audit: Audit, row: int) -> tuple[Movement, ...]:
+    """Describe how each attribute moved: those compared, and those that pass the change on."""
+    after, plan, computed = audit.ground.world.point, audit.plan, audit.provenance.computed
+    if after is None:
+        return ()
+    compared = [attribute.name for attribute in plan.attributes]
+    names = dict.fromkeys([*compared, *computed["moved"], *computed["held"]])
+    order = plan.worldview.names if plan.worldview is not None else ()
+    causes_first = {name: place for place, name in enumerate(order)}
+    mover = _Mover(
+        before=plan.population,
+        after=after,
+        row=np.array([row]),
+        plan=plan,
+        computed=computed,
+        fitted=_fit_linear(plan, computed["moved"]),
+        drawn=audit.drawn_values(row),
+    )
+    return tuple(
+        mover.movement(name)
+        for name in sorted(names, key=lambda name: causes_first.get(name, len(order)))
+    )
+
+
+def _fit_linear(plan: Plan, moved: Sequence[str]) -> FittedWorldview | None:
+    """Fit once more the equations that can be taken apart: the run keeps their results alone."""
+    declared = {} if plan.worldview is None else plan.worldview.equations
+    wanted = {name: declared[name] for name in moved if isinstance(declared.get(name), Linear)}
+    return Worldview(wanted).fit(plan.population) if wanted else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Mover:
+    """One complainant in both worlds."""
+
+    before: Population
+    after: Population
+    row: NDArray[np.intp]
+    plan: Plan
+    computed: Mapping[str, Any]
+    fitted: FittedWorldview | None  # equations that can be taken apart
+    drawn: Mapping[str, tuple[tuple[Any, float], ...]]
+
+    def movement(self, name: str) -> Movement:
+        factual, counterfactual = self._both(name)
+        numbers = isinstance(factual, float) and isinstance(counterfactual, float)
+        change = counterfactual - factual if numbers else None
+        how = self._how(name)
+        movement = Movement(
+            attribute=name,
+            compared=any(name == attribute.name for attribute in self.plan.attributes),
+            factual=factual,
+            counterfactual=counterfactual,
+            change=change,
+            how=how,
+            coupling=self.computed["couplings"].get(name, ""),
+            drawn=self.drawn.get(name, ()),
+        )
+        if how != "total":
+            return movement
+        ways, parts = self._ways(name), self._decomposed(name)
+        paths = tuple(" → ".join(way) for way in ways)
+        movement = replace(movement, ways=ways, paths=paths)
+        if parts is None:
+            return replace(movement, causes=self._changed(name, change))
+        return replace(
+            movement,
+            how=parts.how,
+            causes=tuple(self._cause(*each) for each in parts.contributions.items()),
+            remainder=_remainder(parts, factual, counterfactual),
+        )
+
+    def _both(self, name: str) -> tuple[Any, Any]:
+        row = int(self.row[0])
+        return _value_at(self.before, name, row), _value_at(self.after, name, row)
+
+    def _how(self, name: str) -> Any:
+        if name in self.plan.do:
+            return "intervened"
+        if self.plan.worldview is None:
+            return "given"
+        if name in self.computed["held"]:
+            return "held"
+        return "total" if name in self.computed["moved"] else "unaffected"
+
+    def _decomposed(self, name: str) -> Decomposition | None:
+        if self.fitted is None or name not in self.fitted.equations:
+            return None
+        fitted: Any = self.fitted.equations[name]
+        parents = self.fitted.graph.parents[name]
+        before, after = (
+            {parent: world.columns[parent].take(self.row) for parent in parents}
+            for world in (self.before, self.after)
+        )
+        decomposition: Decomposition = fitted.decompose(before, after)
+        return decomposition
+
+    def _changed(self, name: str, change: float | None) -> tuple[Cause, ...]:
+        """Name the causes that changed; one alone has done all of it."""
+        parents = () if self.plan.worldview is None else self.plan.worldview.graph.parents[name]
+        causes = [self._cause((parent,), None) for parent in parents]
+        changed = [each for each in causes if each.before != each.after]
+        return (replace(changed[0], amount=change),) if len(changed) == 1 else tuple(changed)
+
+    def _cause(self, parents: tuple[str, ...], amount: float | None) -> Cause:
+        before, after = self._both(parents[0]) if len(parents) == 1 else (None, None)
+        return Cause(parents=parents, before=before, after=after, amount=amount)
+
+    def _ways(self, name: str) -> tuple[tuple[str, ...], ...]:
+        if self.plan.worldview is None:
+            return ()
+        ways = self.plan.worldview.graph.paths(self.plan.do, name, held=self.computed["held"])
+        first = [tuple(way) for way in islice(ways, _PATHS + 1)]
+        return (*first[:_PATHS], (_OTHERS,)) if len(first) > _PATHS else tuple(first)
+
+
+def _remainder(parts: Decomposition, factual: float, counterfactual: float) -> float:
+    """Return what rounding, levels and bounds did to the value after its causes had moved it."""
+    carried = factual + parts.total if parts.how == "sum" else factual * parts.total
+    rest = counterfactual - carried
+    size = max(abs(factual), abs(counterfactual), *map(abs, parts.contributions.values()))
+    return 0.0 if abs(rest) <= _NOTHING * size else rest
+
+
+# --- how robust the verdict is to the worldview ---------------------------------------------------
+
+
+def _curve(case: Case) -> tuple[CurvePoint, ...]:
+    """Compute the comparison with each part of the effect; empty where there is no effect."""
+    method, _ = case.audit.plan.settings.primary
+    if _verdict(case) == Verdict.INSUFFICIENT or not METHODS[method].has_tipping:
+        return ()
+    return find_curve(case.audit, case.place)
+
+
+def _robustness(case: Case, parts: Sequence[Part]) -> VerdictRobustness | None:
+    """Measure how wrong the worldview may be before the headline falls."""
+    plan, found = case.audit.plan, tipping_of(case.audit, case.place)
+    if found is None:
+        return None
+    method, k = plan.settings.primary
+    share = known(case.result(method, k=k).get("verdict_share"))
+    worlds = name_worlds(plan)
+    if not worlds and len(parts) == 1:  # made for this person alone
+        share, worlds = parts[0].verdict_share, "refits"
+    found = replace(found, fragile=np.array([share is not None and share < FIRM]))
+    point, grade, compared = known(found.point[0]), found.grade[0], case.audit.results.worldviews
+    robustness = VerdictRobustness(
+        tipping=point,
+        grade=grade,
+        rule="" if grade is None else rules_of(case.audit)[grade],
+        sentence="there is no verdict that could fall",
+        appears=known(found.appears[0]),
+        worldviews={} if compared is None else compared.verdicts_of(case.place),
+    )
+    if point is None:
+        return robustness
+    verdicts = {size: Verdict(case.result(method, k=size)["verdict"]) for size in plan.settings.ks}
+    stays = [size for size, each in verdicts.items() if each.strength >= verdicts[k].strength]
+    hidden: dict[str, Any] = {}
+    if plan.worldview is not None:
+        cause = case.audit.hidden_cause()
+        hidden["robustness_value"] = cause.at(case.place, point).get("robustness_value")
+        hidden["hidden_cause"] = cause.sentence(case.place, point)
+    return replace(
+        robustness,
+        sentence=describe_verdict(
+            plan,
+            point,
+            share=share,
+            worlds=worlds,
+            ks=stays,
+            worldviews=None
+            if compared is None
+            else (int(compared.stays[case.place].sum()), len(compared.names)),
+        ),
+        stands_without={name: bool(stands[0]) for name, stands in found.without.items()},
+        **hidden,
     )
