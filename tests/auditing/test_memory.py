@@ -132,7 +132,7 @@ def test_what_nobody_asked_for_is_not_there(peaks: _Peaks) -> None:
     # the reference rows are as they were, and not held twice
     assert isinstance(counterfactual.columns, Overlay)
     assert len(counterfactual.columns.rows) == len(audit.study.people)
-    assert not audit.ground.engine.spaces.prepared
+    assert not audit.ground.engine._spaces.prepared
     # numbers are read from the one copy of the table
     people = audit.plan.population
     assert np.shares_memory(people.numbers("X0"), people.source["X0"].to_numpy())

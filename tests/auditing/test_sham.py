@@ -152,14 +152,14 @@ def test_they_depend_on_the_seed_and_not_on_rows_or_threads(
 def test_none_depends_on_people_without_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sums are worked out for people with evidence alone, and all counts stay."""
     asked: list[tuple[int, int]] = []
-    find = matched._Asked.find
+    find = matched._Needed.find
 
     def spying(self: Any, chosen: Any, *others: Any) -> Any:
         found = find(self, chosen, *others)
         asked.append((len(chosen), len(found)))
         return found
 
-    monkeypatch.setattr(matched._Asked, "find", spying)
+    monkeypatch.setattr(matched._Needed, "find", spying)
     table, rng = decisions(rows=400), np.random.default_rng(1)
     table["granted"] = np.where(rng.random(400) < 0.4, "no", table["granted"])
     evidence = mm.Evidence(adjust="none")

@@ -15,8 +15,8 @@ import mutandis as mm
 from mutandis.auditing.run import study_of
 from mutandis.data.attribute import Attribute, AttributeKind
 from mutandis.data.columns import Categories, Numbers
+from mutandis.engine.balance import SpaceFacts, draw_values
 from mutandis.engine.engine import Engine
-from mutandis.engine.matches import SpaceFacts, draw_values
 from mutandis.engine.methods import CST_MATCHED
 from mutandis.engine.pack import tally_arrays
 from mutandis.engine.study import World

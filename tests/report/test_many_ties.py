@@ -24,19 +24,14 @@ def tied() -> Iterator[tuple[mm.Audit, list[int]]]:
     salary = np.where(rng.random(ROWS) < 0.5 - 0.1 * woman, 20.0, 10.0)
     granted = np.where(rng.random(ROWS) < salary / 30 - 0.1 * woman, "yes", "no")
     looked: list[int] = []
-    original = matched._choose_adder
+    add = matched._Totals.add_arrays
 
-    def counting(work: int, totals: Any) -> Any:
-        add = original(work, totals)
-
-        def use(chosen: Any, listing: Any, own: Any, among: Any, cells: Any, *others: Any) -> None:
-            looked.append(len(cells.at(listing)[0]))
-            add(chosen, listing, own, among, cells, *others)
-
-        return use
+    def counting(self: Any, chosen: Any, listing: Any) -> None:
+        looked.append(len(self.cells.at(listing)[0]))
+        add(self, chosen, listing)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(matched, "_choose_adder", counting)
+        patch.setattr(matched._Totals, "add_arrays", counting)
         yield (
             mm.audit(
                 {"woman": woman, "salary": salary, "bonus": 2 * salary, "granted": granted},

@@ -1,4 +1,4 @@
-"""The matched comparison: the k women most like her, against the men those women would have been.
+"""The matched comparison: a control group, against the matches of its counterfactuals.
 
 Let N(c) be the control group of a complainant c, whose members i hold places u_i, and M(i) the m
 reference rows nearest to i's counterfactual, each with a part s_ij of it (Σ_j s_ij = 1). Then
@@ -6,55 +6,117 @@ reference rows nearest to i's counterfactual, each with a part s_ij of it (Σ_j 
     p_control = Σ_i u_i y_i / Σ_i u_i,     p_test = Σ_j w_j y_j / Σ_j w_j,     w_j = Σ_i u_i s_ij.
 
 The test group inherits the shape and the density of the control group. Where the facts leave a
-counterfactual open, M(i) is the average over several draws of it. A caliper
-cuts both N(c) and M(i); a person without matches has no part in the test group.
+counterfactual open, M(i) is the average over several draws of it. A caliper cuts both N(c) and
+M(i); a person without matches has no part in the test group.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.data.rows import group_equal, row_digests
-from mutandis.engine.matches import (
-    IMBALANCE,
-    IMBALANCE_BY_K,
-    ROUNDING,
-    Places,
-    starts_of,
-    totals_of,
-)
-from mutandis.engine.tally import ROOM, Group, Links, Matching, Sums
-from mutandis.mapped import empty, in_file, take
+from mutandis.data.rows import group_equal
+from mutandis.engine.balance import IMBALANCE, IMBALANCE_BY_K, ROUNDING
+from mutandis.engine.matches import Places, starts_of, totals_of
+from mutandis.engine.tally import ROOM, Group, Matching, Sums
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-    from mutandis.engine.matches import Matches, Scale
+    from mutandis.engine.balance import Scale
+    from mutandis.engine.matches import Matches
     from mutandis.engine.study import Study
     from mutandis.engine.tally import Nearest
     from mutandis.geometry.cells import NearbySearch
     from mutandis.geometry.embedding import Embedding
     from mutandis.geometry.index import Listing, Queries, Search
 
-__all__ = ["HasEvidence", "compare_matched", "links_arrays", "links_of", "reach_of"]
-
-# complainants whose groups are added up at a time
-_AT_ONCE = 1024
+_AT_ONCE = 1024  # complainants whose groups are added up at a time
 # complainants and sizes of groups from which on a kernel pays for being loaded
 _WORTH_LOADING = 500_000
 # The number of people that a test group may count as, in sizes of the control group: with more,
 # the score test would reject too often where refusals are rare.
 _MOST_PEOPLE = 2
-# people whose matches are put in order at a time
-_TAKEN = 1 << 18
+
+HasEvidence = Callable[[Sums, Sums], "NDArray[np.bool_]"]
+"""Returns from the sums of control and test groups who has evidence."""
+
+
+def compare_matched(
+    control: Nearest,
+    study: Study,
+    *,
+    rows: NDArray[np.intp],
+    queries: Queries,
+    standing: NDArray[np.intp],
+    search: Search | NearbySearch,
+    matches: Matches,
+    scale: Scale,
+    embedding: Embedding,
+    worlds: int = 1,
+    has_evidence: HasEvidence | None = None,
+) -> list[tuple[Group, ...]]:
+    """Return the test groups of some complainants, for each k, in one or more worlds.
+
+    `control` has their control groups, `rows` are their places among the rows of the control space,
+    whose points are `standing`. The matches are those of all rows in one world after the other.
+    Where nothing but verdicts is asked for, groups without evidence may have nothing but sums, and
+    count as not comparable.
+    """
+    # as if people had points of their own in each world
+    points = int(standing.max()) + 1
+    cells = _Cells.of(_tile(standing, worlds, points), matches.key)
+    own = cells.of_row[_tile(rows, worlds, len(standing))].reshape(worlds, -1)
+    # those at one point who have one counterfactual have the same test groups
+    first, same = group_equal(*own, *(() if control.limits is None else (control.limits,)))
+    needed, size = None, len(first)
+    if has_evidence is not None:
+        everyone = [Sums.join([each] * worlds) for each in _shares(control, study, embedding)]
+        needed = _Needed(has_evidence, everyone, _tile(same, worlds, size))
+    if first is not same:
+        control, own, queries = control.take(first), own[:, first], queries.take(first)
+    totals = _Totals(control, study, matches, scale, cells, own.ravel(), worlds, needed)
+    add: Callable[..., None] = totals.add_arrays
+    if size * sum(study.ks) >= _WORTH_LOADING and totals.marks.dtype != object:
+        add = _kernel_of(totals) or add
+
+    def use(chosen: NDArray[np.intp], listing: Listing) -> None:
+        add(_tile(chosen, worlds, size), listing.repeat(worlds, points))
+
+    search.visit(queries, *reach_of(control), use)
+    groups = totals.groups(_shares(control, study, embedding), embedding.names)
+    if worlds == 1:
+        return [groups if first is same else tuple(each.take(same) for each in groups)]
+    everywhere = _tile(same, worlds, size).reshape(worlds, -1)
+    return [tuple(each.take(here) for each in groups) for here in everywhere]
+
+
+def _shares(nearest: Nearest, study: Study, embedding: Embedding) -> list[Sums]:
+    return [
+        nearest.group(index, k, ties=study.ties, metric=embedding.metric).share
+        for index, k in enumerate(study.ks)
+    ]
+
+
+def _tile(numbers: NDArray[Any], worlds: int, offset: int) -> NDArray[Any]:
+    """Tile indices, offset per world."""
+    if worlds == 1:
+        return numbers
+    return np.asarray(np.add.outer(np.arange(worlds) * offset, numbers)).ravel()
+
+
+def reach_of(control: Nearest) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return how far the largest groups reach, within a caliper, and how many rows at most."""
+    found, reach = control.found, control.found.radius.max(axis=1)
+    if control.limits is not None:
+        reach = np.minimum(reach, control.limits)
+    return reach, found.inside.max(axis=1) + found.rim.max(axis=1) + 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +138,7 @@ class _Cells:
     @classmethod
     def of(cls, standing: NDArray[np.intp], key: NDArray[np.intp]) -> _Cells:
         rows = np.arange(len(standing))
-        if np.array_equal(standing, rows):  # each on a point of his own
+        if np.array_equal(standing, rows):  # each on an own point
             ones = np.broadcast_to(np.int64(1), len(rows))
             return cls(key=key, count=ones, of_row=rows, first=rows, number=ones)
         first, cell = group_equal(standing, key)
@@ -93,8 +155,8 @@ class _Cells:
         )
 
     def at(self, listing: Listing) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]]:
-        """Give the query, the cell and the distance of everyone in a listing."""
-        query = np.repeat(np.arange(len(listing.start) - 1), np.diff(listing.start))
+        """Return the query, the cell and the distance of everyone in a listing."""
+        query = listing.query
         if not self.several:
             return query, listing.points.astype(np.intp, copy=False), listing.distances
         number = self.number[listing.points]
@@ -104,235 +166,16 @@ class _Cells:
         return query[entry], cell, listing.distances[entry]
 
 
-def compare_matched(
-    control: Nearest,
-    study: Study,
-    *,
-    rows: NDArray[np.intp],
-    queries: Queries,
-    standing: NDArray[np.intp],
-    search: Search | NearbySearch,
-    matches: Matches,
-    scale: Scale,
-    embedding: Embedding,
-    worlds: int = 1,
-    has_evidence: HasEvidence | None = None,
-) -> list[tuple[Group, ...]]:
-    """Return the test groups of some complainants, for each k, in one or more worlds.
-
-    `control` has their control groups, `rows` are their places among the rows of the control space,
-    whose points are `standing`. The matches are those of all rows in one world after the other.
-    Where nothing but verdicts is asked for, `has_evidence` tells from sums for whom more than sums
-    may be computed; groups of others may count as not comparable.
-    """
-    # as if people had points of their own in each world
-    points = int(standing.max()) + 1
-    cells = _Cells.of(_repeat(standing, worlds, points), matches.key)
-    own = cells.of_row[_repeat(rows, worlds, len(standing))].reshape(worlds, -1)
-    # those at one point who have one counterfactual have the same test groups
-    first, same = group_equal(*own, *(() if control.limits is None else (control.limits,)))
-    everyone = control
-    if first is not same:
-        control, own, queries = control.take(first), own[:, first], queries.take(first)
-    found, limits, size = control.found, control.limits, len(control.found.radius)
-
-    def places(rows: NDArray[np.intp] | slice = slice(None)) -> Iterator[Places]:
-        counted = [each[rows] for each in (found.radius, found.inside, found.rim)]
-        reach = None if limits is None else limits[rows]
-        for index, k in enumerate(study.ks):
-            here = (each[:, index] for each in counted)
-            yield Places.of(k, *here, ties=study.ties, limits=reach)
-
-    def shares(nearest: Nearest) -> list[Sums]:
-        return [
-            nearest.group(index, k, ties=study.ties, metric=embedding.metric).share
-            for index, k in enumerate(study.ks)
-        ]
-
-    parts = max(int(each.down.max(initial=1)) for each in places())
-    totals = _Totals.empty((len(study.ks), worlds * size), matches, parts, worlds)
-    add = _choose_adder(size * sum(study.ks), totals)
-    if has_evidence is not None and add is _add_arrays:
-        asked = _Asked(
-            has_evidence=has_evidence,
-            control=[Sums.join([each] * worlds) for each in shares(everyone)],
-            same=_repeat(same, worlds, size),
-        )
-        add = partial(_add_arrays, asked=asked)
-
-    def use(chosen: NDArray[np.intp], listing: Listing) -> None:
-        add(
-            _repeat(chosen, worlds, size),
-            listing.repeat(worlds, points),
-            own[:, chosen].ravel(),
-            list(places(_repeat(chosen, worlds, 0))),
-            cells,
-            matches,
-            scale,
-            totals,
-        )
-
-    search.visit(queries, *reach_of(control), use)
-    groups = [
-        totals.group(
-            index,
-            matches,
-            _repeat(each.down, worlds, 0),
-            _repeat(share.places, worlds, 0),
-            names=embedding.names,
-        )
-        for index, (each, share) in enumerate(zip(places(), shares(control), strict=True))
-    ]
-    if worlds == 1:
-        return [tuple(groups if first is same else (each.take(same) for each in groups))]
-    everywhere = _repeat(same, worlds, size).reshape(worlds, -1)
-    return [tuple(each.take(here) for each in groups) for here in everywhere]
-
-
-def _repeat(numbers: NDArray[Any], worlds: int, apart: int) -> NDArray[Any]:
-    """Give numbers in one world after the other, each so far beyond those of the last."""
-    if worlds == 1:
-        return numbers
-    return np.asarray(np.add.outer(np.arange(worlds) * apart, numbers)).ravel()
-
-
-def reach_of(control: Nearest) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return how far the largest groups reach, within a caliper, and how many rows at most."""
-    found, reach = control.found, control.found.radius.max(axis=1)
-    if control.limits is not None:
-        reach = np.minimum(reach, control.limits)
-    return reach, found.inside.max(axis=1) + found.rim.max(axis=1) + 1
-
-
-_Adder = Callable[..., None]
-HasEvidence = Callable[[Sums, Sums], "NDArray[np.bool_]"]
-"""Tells from the shares of control and test groups who has evidence."""
-
-
-def _choose_adder(work: int, totals: _Totals) -> _Adder:
-    """Take the kernel for much work, where its integers have room; elsewhere NumPy and SciPy."""
-    if work < _WORTH_LOADING or totals.marks.dtype == object:
-        return _add_arrays
-    try:
-        import mutandis.engine.kernels  # noqa: F401
-    except ImportError:
-        return _add_arrays
-    return _KernelAdder()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Totals:
-    """What is added up for the test group of each complainant (column), at each k (row)."""
-
-    # marks (in a third dimension) and people in the test group, in parts of a place of the control
-    # group
-    marks: NDArray[Any]
-    weight: NDArray[np.int64]
-    spread: NDArray[np.int64]  # Σ_j w_j², in squared parts
-    rows: NDArray[np.int64]  # how many reference rows have a part in the test group
-    distance: NDArray[np.float64]  # the mean distance of a match
-    unfit: NDArray[np.int16]  # why there is no comparison: see `Matching`
-
-    @classmethod
-    def empty(cls, shape: tuple[int, int], matches: Matches, parts: int, worlds: int) -> _Totals:
-        """Make room for groups whose places have up to so many parts, in so many worlds."""
-        whole = {name: np.zeros(shape, np.int64) for name in ("weight", "spread", "rows")}
-        # shares of refusals are at most the whole, steps of scores may be more
-        top = max(*matches.wholes, int(np.abs(matches.marks).max(initial=0)))
-        most = parts * top * (shape[1] + len(matches.key)) // worlds
-        return cls(
-            marks=np.zeros(
-                (*shape, len(matches.wholes)), dtype=np.int64 if most < ROOM else object
-            ),
-            **whole,
-            distance=np.full(shape, np.nan),
-            unfit=np.full(shape, Matching.FAR, dtype=np.int16),  # until they are judged
-        )
-
-    def judge(  # noqa: PLR0917 - called in one place
-        self,
-        index: int,
-        chosen: NDArray[np.intp],
-        places: Places,
-        people: tuple[NDArray[np.int64], NDArray[np.int64]],
-        moments: tuple[NDArray[np.int64], NDArray[np.int64]],
-        scale: Scale,
-    ) -> None:
-        """Say whether groups are comparable.
-
-        From the people of the control group and those whose matches are near, in parts of a place,
-        and from the moments inside and on the rim.
-        """
-        (inside, rim), (everyone, near) = moments, people
-        down = places.down
-        part = places.up / down
-        size, matched_size = everyone / down, self.weight[index, chosen] / down
-        is_near = 2 * near >= np.maximum(everyone, 1)
-        half = inside.shape[1] // 2 + 1
-        test = scale.averages(inside[:, :half], rim[:, :half], part, matched_size)
-        control = scale.averages(inside[:, half:], rim[:, half:], part, size)
-        self.unfit[index, chosen] = _judge(is_near, scale.imbalance(test[:, 1:], control, size))
-        self.distance[index, chosen] = test[:, 0]
-
-    def group(
-        self,
-        index: int,
-        matches: Matches,
-        down: NDArray[np.int64],
-        places: NDArray[np.int64],
-        *,
-        names: tuple[str, ...],
-    ) -> Group:
-        """Give the groups for the index-th k; what is the same for all takes no memory.
-
-        The control groups have so many `places`, each of `down` parts.
-        """
-        weight = self.weight[index]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            effective = (weight / down * matches.parts) ** 2 / self.spread[index]
-        effective[weight == 0] = 0.0
-        share = self.share(index, slice(None), matches.wholes, down, places)
-        return Group(
-            share=replace(share, people=np.minimum(effective, _MOST_PEOPLE * places)),
-            rows=self.rows[index],
-            radius=self.distance[index],
-            matching=Matching(n_effective=effective, unfit=self.unfit[index], names=names),
-        )
-
-    def share(
-        self,
-        index: int,
-        chosen: NDArray[np.intp] | slice,
-        wholes: Sequence[int],
-        down: NDArray[np.int64],
-        places: NDArray[np.int64],
-    ) -> Sums:
-        """Return the sums of some groups."""
-        weight, marks = self.weight[index, chosen], self.marks[index, chosen]
-        full = weight == places * down
-        parts = np.where(full, down, weight).astype(marks.dtype)[:, np.newaxis] * np.array(
-            wholes, dtype=marks.dtype
-        )
-        if not full.all():
-            marks = marks * np.where(full, 1, places).astype(marks.dtype)[:, np.newaxis]
-        size = np.where(weight == 0, 0, places)
-        return Sums(marks=marks, parts=_once(parts), places=_once(size))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
-    """What tells who is asked about, where nothing but verdicts is: those with evidence."""
+@dataclass(frozen=True, slots=True)
+class _Needed:
+    """Filter for complainants with evidence, where nothing but verdicts is asked for."""
 
     has_evidence: HasEvidence
     control: Sequence[Sums]  # the control groups of everyone, for each k
     same: NDArray[np.intp]  # the test group of each, which several may have
 
     def find(
-        self,
-        chosen: NDArray[np.intp],
-        places: Sequence[Places],
-        totals: _Totals,
-        wholes: Sequence[int],
+        self, chosen: NDArray[np.intp], places: Sequence[Places], totals: _Totals
     ) -> NDArray[np.intp]:
         """Find those of the chosen test groups for which there is evidence at some k."""
         place = np.full(totals.weight.shape[1], -1)
@@ -345,40 +188,134 @@ class _Asked:
             here, sizes = share.take(among), np.zeros(len(chosen), dtype=np.int64)
             sizes[place] = here.places  # the same for all on one point
             control.append(here)
-            test.append(totals.share(index, chosen, wholes, group.down, sizes).take(place))
+            test.append(totals.share(index, chosen, group.down, sizes).take(place))
         found = self.has_evidence(Sums.join(control), Sums.join(test))
         evidence = np.zeros(len(chosen), dtype=np.bool_)
         evidence[place[found.reshape(len(places), -1).any(axis=0)]] = True
         return np.flatnonzero(evidence)
 
 
+@dataclass(slots=True)
+class _Totals:
+    """What is added up for the test group of each complainant (column), at each k (row)."""
+
+    control: Nearest
+    study: Study
+    matches: Matches
+    scale: Scale
+    cells: _Cells
+    own: NDArray[np.intp]  # the cell of each complainant
+    worlds: int
+    needed: _Needed | None
+    # marks (in a third dimension) and people in the test group, in parts of a place of the control
+    # group
+    marks: NDArray[Any] = field(init=False)
+    weight: NDArray[np.int64] = field(init=False)
+    spread: NDArray[np.int64] = field(init=False)  # Σ_j w_j², in squared parts
+    rows: NDArray[np.int64] = field(init=False)  # reference rows with a part in the test group
+    distance: NDArray[np.float64] = field(init=False)  # the mean distance of a match
+    unfit: NDArray[np.int16] = field(init=False)  # why there is no comparison: see `Matching`
+
+    def __post_init__(self) -> None:
+        """Make room for all groups."""
+        matches, shape = self.matches, (len(self.study.ks), len(self.own))
+        self.weight, self.spread, self.rows = (np.zeros(shape, np.int64) for _ in range(3))
+        self.distance = np.full(shape, np.nan)
+        self.unfit = np.full(shape, Matching.FAR, dtype=np.int16)  # until they are judged
+        # shares of refusals are at most the whole, steps of scores may be more
+        top = max(*matches.wholes, int(np.abs(matches.marks).max(initial=0)))
+        parts = max(int(each.down.max(initial=1)) for each in self.places(slice(None)))
+        most = parts * top * (shape[1] + len(matches.key)) // self.worlds
+        kind: Any = np.int64 if most < ROOM else object
+        self.marks = np.zeros((*shape, len(matches.wholes)), dtype=kind)
+
+    def places(self, chosen: NDArray[np.intp] | slice) -> Iterator[Places]:
+        """Iterate over the control groups of some complainants, for each k."""
+        found, limits = self.control.found, self.control.limits
+        if isinstance(chosen, np.ndarray) and self.worlds > 1:
+            chosen = chosen % len(found.radius)
+        counted = [each[chosen] for each in (found.radius, found.inside, found.rim)]
+        reach = None if limits is None else limits[chosen]
+        for index, k in enumerate(self.study.ks):
+            here = (each[:, index] for each in counted)
+            yield Places.of(k, *here, ties=self.study.ties, limits=reach)
+
+    def add_arrays(self, chosen: NDArray[np.intp], listing: Listing) -> None:
+        """Add up the groups of the complainants of a listing with NumPy and SciPy."""
+        for one in range(0, len(chosen), _AT_ONCE):
+            few = slice(one, one + _AT_ONCE)
+            here = chosen[few]
+            groups = list(self.places(here))
+            around = _Rings.of(listing.part(few), self.own[here], groups, self.cells)
+            around.add_shares(here, self)
+            if self.needed is not None:
+                some = self.needed.find(here, groups, self)
+                here, around = here[some], around.take(some)
+            around.add_people(here, self)
+
+    def judge(
+        self,
+        index: int,
+        chosen: NDArray[np.intp],
+        places: Places,
+        people: tuple[NDArray[np.int64], NDArray[np.int64]],
+        moments: tuple[NDArray[np.int64], NDArray[np.int64]],
+    ) -> None:
+        """Judge whether groups are comparable.
+
+        From the people of the control group and those whose matches are near, in parts of a place,
+        and from the moments inside and on the rim.
+        """
+        (inside, rim), (everyone, near), scale = moments, people, self.scale
+        part = places.up / places.down
+        size, matched_size = everyone / places.down, self.weight[index, chosen] / places.down
+        half = inside.shape[1] // 2 + 1
+        test = scale.averages(inside[:, :half], rim[:, :half], part, matched_size)
+        control = scale.averages(inside[:, half:], rim[:, half:], part, size)
+        is_near = 2 * near >= np.maximum(everyone, 1)
+        self.unfit[index, chosen] = _judge(is_near, *scale.imbalance(test[:, 1:], control, size))
+        self.distance[index, chosen] = test[:, 0]
+
+    def groups(self, shares: Sequence[Sums], names: tuple[str, ...]) -> tuple[Group, ...]:
+        """Return the groups for each k; what is the same for all takes no memory."""
+        made = []
+        for index, (each, share) in enumerate(zip(self.places(slice(None)), shares, strict=True)):
+            down, places = (np.tile(one, self.worlds) for one in (each.down, share.places))
+            weight = self.weight[index]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                effective = (weight / down * self.matches.parts) ** 2 / self.spread[index]
+            effective[weight == 0] = 0.0
+            people = np.minimum(effective, _MOST_PEOPLE * places)
+            group = Group(
+                share=replace(self.share(index, slice(None), down, places), people=people),
+                rows=self.rows[index],
+                radius=self.distance[index],
+                matching=Matching(n_effective=effective, unfit=self.unfit[index], names=names),
+            )
+            made.append(group)
+        return tuple(made)
+
+    def share(
+        self,
+        index: int,
+        chosen: NDArray[np.intp] | slice,
+        down: NDArray[np.int64],
+        places: NDArray[np.int64],
+    ) -> Sums:
+        """Return the sums of groups whose control groups have so many places, each in parts."""
+        weight, marks = self.weight[index, chosen], self.marks[index, chosen]
+        full, wholes = weight == places * down, np.array(self.matches.wholes, dtype=marks.dtype)
+        parts = np.where(full, down, weight).astype(marks.dtype)[:, np.newaxis] * wholes
+        if not full.all():
+            marks = marks * np.where(full, 1, places).astype(marks.dtype)[:, np.newaxis]
+        size = np.where(weight == 0, 0, places)
+        return Sums(marks=marks, parts=_once(parts), places=_once(size))
+
+
 def _once(values: NDArray[Any]) -> NDArray[Any]:
     """Keep a value once if all are the same."""
     is_one = len(values) > 0 and bool((values == values[0]).all())
     return np.broadcast_to(values[0], values.shape) if is_one else values
-
-
-def _add_arrays(  # noqa: PLR0917 - called in one place
-    chosen: NDArray[np.intp],
-    listing: Listing,
-    own: NDArray[np.intp],
-    places: list[Places],
-    cells: _Cells,
-    matches: Matches,
-    scale: Scale,
-    totals: _Totals,
-    asked: _Asked | None = None,
-) -> None:
-    """Add up the groups of the complainants of a listing with NumPy and SciPy."""
-    for one in range(0, len(chosen), _AT_ONCE):
-        few = slice(one, one + _AT_ONCE)
-        here, groups = chosen[few], [each.take(few) for each in places]
-        around = _Rings.of(listing.part(few), own[few], groups, cells)
-        around.add_shares(here, matches, totals)
-        if asked is not None:
-            some = asked.find(here, groups, totals, matches.wholes)
-            here, around = here[some], around.take(some)
-        around.add_people(here, matches, scale, totals)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -422,7 +359,7 @@ class _Rings:
         )
 
     def take(self, chosen: NDArray[np.intp]) -> _Rings:
-        """Give the people around some complainants."""
+        """Return the people around some complainants."""
         rings = 2 * len(self.places)
         number = np.diff(self.start).reshape(-1, rings)[chosen]
         place = np.full((len(self.start) - 1) // rings, -1)
@@ -438,9 +375,9 @@ class _Rings:
             people=self.people[some],
         )
 
-    def add_shares(self, chosen: NDArray[np.intp], matches: Matches, totals: _Totals) -> None:
-        """Add up places and refusals at all k."""
-        kind, key = totals.marks.dtype, self.key
+    def add_shares(self, chosen: NDArray[np.intp], totals: _Totals) -> None:
+        """Add up places and marks at all k."""
+        kind, key, matches = totals.marks.dtype, self.key, totals.matches
         matched = self._running(totals_of(self.people * matches.found[key], self.start))
         people = self.people.astype(kind)
         marks = [
@@ -451,10 +388,9 @@ class _Rings:
             for column, running in enumerate(marks):
                 totals.marks[index, chosen, column] = _weigh(running, last, group)
 
-    def add_people(
-        self, chosen: NDArray[np.intp], matches: Matches, scale: Scale, totals: _Totals
-    ) -> None:
+    def add_people(self, chosen: NDArray[np.intp], totals: _Totals) -> None:
         """Add up who is in the groups at all k, and judge how well they match."""
+        matches = totals.matches
         apart = np.where(matches.found, matches.reach, np.inf)[self.key]
         everyone = self._running(totals_of(self.people, self.start))
         matrix = self._matrix(slice(None), self.start, len(matches.found))
@@ -463,7 +399,7 @@ class _Rings:
             limit = (group.radius * (1 + ROUNDING))[self.query]
             near = self._running(totals_of(self.people * (apart <= limit), self.start))
             sizes = _weigh(everyone, last, group), _weigh(near, last, group)
-            totals.judge(index, chosen, group, sizes, _up_to(moments, last), scale)
+            totals.judge(index, chosen, group, sizes, _up_to(moments, last))
             held = self._held(group, last, matches)
             squares, rows = held.data * held.data, (held.data > 0).astype(np.int64)
             if not matches.plain:
@@ -473,7 +409,7 @@ class _Rings:
             totals.rows[index, chosen] = totals_of(rows, held.indptr)
 
     def _groups(self) -> Iterator[tuple[int, Places, NDArray[np.intp]]]:
-        """Give the groups for each k, with the last ring that is inside."""
+        """Return the groups for each k, with the last ring that is inside."""
         radii = np.stack([each.radius for each in self.places], axis=1)
         for index, group in enumerate(self.places):
             yield index, group, 2 * (radii < group.radius[:, None]).sum(axis=1)
@@ -486,7 +422,7 @@ class _Rings:
         return running
 
     def _held(self, group: Places, last: NDArray[np.intp], matches: Matches) -> Any:
-        """Give what each point of the test space holds in the groups, as a sparse matrix."""
+        """Return what each point of the test space holds in the groups, as a sparse matrix."""
         # where the last places are not shared, those on the rim hold theirs as the others do
         shared = group.up != group.down
         held = self._some(self.ring <= (last + ~shared)[self.query], matches)
@@ -512,70 +448,60 @@ class _Rings:
 
 
 def _weigh(running: NDArray[Any], last: NDArray[np.intp], group: Places) -> NDArray[Any]:
-    """Give the sums of groups, in parts of a place."""
+    """Return the sums of groups, in parts of a place."""
     inside, rim = _up_to(running, last)
     down, up = (each.astype(running.dtype) for each in (group.down, group.up))
     return np.asarray(inside * down + rim * up)
 
 
 def _up_to(running: NDArray[Any], last: NDArray[np.intp]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Give the sums of all up to the last ring inside, and those on the rim, which is the next."""
+    """Return the sums of all up to the last ring inside, and those on the rim."""
     queries = np.arange(len(last))
     inside = running[queries, last + 1]
     return inside, running[queries, last + 2] - inside
 
 
-class _KernelAdder:
-    """Adds up the groups of the complainants of a listing with a kernel."""
+def _kernel_of(totals: _Totals) -> Callable[[NDArray[np.intp], Listing], None] | None:
+    """Return a kernel that adds up the groups of a listing; None where there is no numba."""
+    try:
+        from mutandis.engine import kernels
+    except ImportError:
+        return None
+    matches, cells = totals.matches, totals.cells
+    at, matched, judge = _lay_out(cells, matches, totals.scale)
+    answer = kernels.Answer(*(getattr(totals, name) for name in kernels.Answer._fields))
+    rooms: list[Any] = []  # in which no thread works now
 
-    def __init__(self) -> None:
-        self._laid: Any = None  # who stands where, their matches, and what groups are judged by
-        self._rooms: list[Any] = []  # in which no thread works now
-
-    def __call__(  # noqa: PLR0917
-        self,
-        chosen: NDArray[np.intp],
-        listing: Listing,
-        own: NDArray[np.intp],
-        places: list[Places],
-        cells: _Cells,
-        matches: Matches,
-        scale: Scale,
-        totals: _Totals,
-    ) -> None:
-        from mutandis.engine import kernels as sums
-
-        if self._laid is None:
-            self._laid = _lay_out(cells, matches, scale)
-        at, matched, judge = self._laid
-        radius, up, down = (
-            np.stack([getattr(each, name) for each in places], axis=1)
-            for name in ("radius", "up", "down")
+    def add(chosen: NDArray[np.intp], listing: Listing) -> None:
+        places = list(totals.places(chosen))
+        limits = kernels.Limits(
+            *(np.stack([getattr(e, n) for e in places], axis=1) for n in kernels.Limits._fields)
         )
         number = np.diff(listing.start)
         if cells.several:
             number = totals_of(cells.number[listing.points], listing.start)
         try:
-            room = self._rooms.pop()
+            room = rooms.pop()
         except IndexError:
             widths = matches.numbers.shape[1], matches.columns[-1]
             attributes = judge.axes + len(judge.levels)
-            room = sums.room_for(len(matched.counts), *widths, attributes, len(matches.wholes))
-        sums.add_groups(
-            sums.Listed(
-                listing.start, listing.points.astype(np.int32, copy=False), listing.distances
-            ),
+            room = kernels.room_for(len(matched.counts), *widths, attributes, len(matches.wholes))
+        points = listing.points.astype(np.int32, copy=False)
+        kernels.add_groups(
+            kernels.Listed(listing.start, points, listing.distances),
             chosen,
-            own,
+            totals.own[chosen],
             at,
             matched,
-            sums.Limits(radius, up, down),
+            limits,
             judge,
             room,
-            sums.around_for(int(number.max(initial=0)), len(places)),
-            sums.Answer(*(getattr(totals, name) for name in sums.Answer._fields)),
+            kernels.around_for(int(number.max(initial=0)), len(places)),
+            answer,
         )
-        self._rooms.append(room)
+        rooms.append(room)
+
+    return add
 
 
 def _lay_out(cells: _Cells, matches: Matches, scale: Scale) -> tuple[Any, Any, Any]:
@@ -621,10 +547,9 @@ def _lay_out(cells: _Cells, matches: Matches, scale: Scale) -> tuple[Any, Any, A
 
 
 def _judge(
-    is_near: NDArray[np.bool_], balance: tuple[NDArray[np.float64], NDArray[np.bool_]]
+    is_near: NDArray[np.bool_], excess: NDArray[np.float64], above: NDArray[np.bool_]
 ) -> NDArray[np.int16]:
     """Name what keeps each group from being compared: see `Matching`."""
-    excess, above = balance
     unfit = np.zeros(len(is_near), dtype=np.int16)
     if len(excess):
         # the first of those that differ most, up to rounding
@@ -633,69 +558,3 @@ def _judge(
         signed = np.where(above[worst, everyone], worst + 1, -worst - 1)
         unfit[:] = np.where(excess[worst, everyone] > 1, signed, 0)
     return np.where(is_near, unfit, Matching.FAR).astype(np.int16)
-
-
-def links_arrays(links: Links) -> dict[str, Any]:
-    """Return links as arrays that depend on nothing but who matches whom.
-
-    Matches are in the order of the first row that has them; people with the same share them.
-    """
-    first, key = group_equal(links.key)
-    indptr, indices, data = _take_sorted(links.people, links.key[first])
-    same_first, same = _group_rows_of(indptr, indices, data)
-    if len(same_first) < len(first):
-        shape = (len(first), links.people.shape[1])
-        people = type(links.people)((data, indices, indptr), shape=shape)
-        indptr, indices, data = _take_sorted(people, same_first)
-    return {
-        "key": take(same, key),
-        "parts": links.parts,
-        "width": links.people.shape[1],
-        "data": data,
-        "indices": indices,
-        "indptr": indptr,
-    }
-
-
-def links_of(arrays: Mapping[str, Any]) -> Links:
-    """Put links together from their arrays."""
-    from scipy.sparse import csr_array
-
-    parts = (arrays["data"], arrays["indices"], arrays["indptr"])
-    people = csr_array(parts, shape=(len(arrays["indptr"]) - 1, arrays["width"]))
-    return Links(key=arrays["key"], people=people, parts=arrays["parts"])
-
-
-def _take_sorted(
-    matrix: Any, rows: NDArray[np.intp]
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
-    """Take rows of a sparse matrix, the columns of each sorted: where they start, columns, data."""
-    indptr = np.zeros(len(rows) + 1, dtype=np.int64)
-    np.cumsum(np.diff(matrix.indptr)[rows], out=indptr[1:])
-    indices, data = empty(indptr[-1], np.int32), empty(indptr[-1], matrix.data.dtype)
-    for start in range(0, len(rows), _TAKEN):
-        part = matrix[rows[start : start + _TAKEN]]
-        part.sort_indices()
-        here = slice(indptr[start], indptr[start] + len(part.data))
-        indices[here], data[here] = part.indices, part.data
-    return in_file(indptr), indices, data
-
-
-def _group_rows_of(
-    indptr: NDArray[np.int64], indices: NDArray[np.int32], data: NDArray[Any]
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Group equal rows of a sparse matrix whose columns are sorted, as `group_equal` does."""
-    entries = row_digests([indices, data])
-    sums = np.zeros(len(indptr) - 1, dtype=np.uint64)
-    size = np.diff(indptr)
-    filled = np.flatnonzero(size)
-    sums[filled] = np.add.reduceat(entries, indptr[:-1][filled]) if len(filled) else 0
-    first, group = group_equal(sums, size)
-    for start in range(0, len(size), _TAKEN):
-        rows = slice(start, start + _TAKEN)
-        mine = np.arange(indptr[rows.start], indptr[min(rows.stop, len(size))])
-        theirs = mine + np.repeat(indptr[first[group[rows]]] - indptr[:-1][rows], size[rows])
-        if not all(np.array_equal(each[mine], each[theirs]) for each in (indices, data)):
-            everyone = np.arange(len(size))  # digests that are equal by chance
-            return everyone, everyone
-    return first, group

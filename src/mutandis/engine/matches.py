@@ -1,9 +1,9 @@
 """Matches: the reference rows that stand for a person's counterfactual, M(i).
 
-Each M(i) is found once, for all complainants in whose control group i is. Shares of refusals have
-one common denominator, however large. Weights are rounded to a part in `_PARTS` of a place, and
-what groups are balanced on to 2**-bits of a range, so that all sums are sums of integers: neither
-the order of rows nor that in which a kernel adds can change a bit.
+Each M(i) is found once, for all complainants in whose control group i is. Means of marks have one
+common denominator, however large. Weights are rounded to a part in `_PARTS` of a place, and what
+groups are balanced on to 2**-bits of a range, so that all sums are sums of integers: neither the
+order of rows nor that in which a kernel adds can change a bit.
 """
 
 from __future__ import annotations
@@ -16,56 +16,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mutandis.data.rows import ByRow, group_equal
+from mutandis.engine.balance import FARTHEST
 from mutandis.engine.nearest import limits_of
 from mutandis.engine.tally import ROOM, Sums
 from mutandis.geometry.embedding import Embedded
 from mutandis.geometry.index import Queries, group_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from mutandis.engine.balance import Scale
     from mutandis.geometry.embedding import Embedding
-    from mutandis.geometry.index import Listing, Neighbourhoods, Search, Space, Ties
+    from mutandis.geometry.index import Listing, Neighbourhoods, Search, Space, Ties, Use
     from mutandis.geometry.metric import Points
-
-__all__ = [
-    "IMBALANCE",
-    "IMBALANCE_BY_K",
-    "MATCHES",
-    "ROUNDING",
-    "Matcher",
-    "Matches",
-    "Places",
-    "Scale",
-    "SpaceFacts",
-    "draw_values",
-    "in_wholes",
-    "parts_for",
-    "starts_of",
-    "totals_of",
-]
 
 MATCHES = 5
 """How many reference rows stand for a counterfactual that the facts determine."""
 
-ROUNDING = 1e-12
-"""Averages that differ by less than this part of the range differ by rounding alone, and so do
-distances that differ by less than this part of themselves."""
-
-DRAWS = 20
-"""How often a counterfactual is drawn that falls between values."""
-
-IMBALANCE, IMBALANCE_BY_K = 1 / 16, 4.0
-"""The largest standardised difference between the averages of comparable groups is 1/4, or 2/√k
-where that is less; squared."""
-
-_STEPS = (1, 9, 13, 17, 11, 3, 7)  # how the draws of different attributes are mixed
 # Parts of a place in which the weights of people are counted: s_ij is whole where up to 16 rows
 # share the last place. The square of all weights of a group has to fit int64, so large groups
 # count in fewer parts.
 _PARTS, _FEWER_PARTS, _LARGE = 720_720, 2_520, 2_000
-# moments are counted from the middle of a range, and nothing beyond twice the range matters
-_FARTHEST = 2.0
 # people of several worlds who are searched for at once; under several assumptions, where worlds
 # do not coincide, fewer than make it worth while to load kernels
 _TOGETHER, _FEW = 100_000, 5_000
@@ -112,7 +83,7 @@ class Places(ByRow):
     def weigh(
         self, group: NDArray[np.intp], distance: NDArray[np.int64], count: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """Give the places of `count` rows at a distance, in parts of `down`."""
+        """Return the places of `count` rows at a distance, in parts of `down`."""
         radius = self.radius[group]
         at_it = np.where(distance == radius, self.up[group], 0)
         return np.where(distance < radius, self.down[group], at_it) * count
@@ -153,7 +124,7 @@ class Matches:
 
     @property
     def columns(self) -> tuple[int, int, int]:
-        """Tell how many numbers belong to M(i), where counterfactuals begin, and the width."""
+        """Number of numbers that belong to M(i), where counterfactuals begin, and the width."""
         of_matches, width = self.numbers.shape[1] // 2 + 1, self.levels.shape[1]
         return of_matches, width // 2 + 1, width
 
@@ -172,21 +143,19 @@ class Matches:
 
     @classmethod
     def join(cls, parts: Sequence[Matches]) -> Matches:
-        """Put the rows of the control space in several worlds behind each other."""
+        """Concatenate the rows of the control space in several worlds."""
         first, keys = parts[0], [each.key for each in parts]
         if all(each.people is first.people for each in parts):  # they were found together
             return replace(first, key=np.concatenate(keys))
         from scipy.sparse import vstack
 
         before = np.cumsum([0, *(len(each.found) for each in parts)])
-        wholes = tuple(
-            lcm(*column) for column in zip(*(each.wholes for each in parts), strict=True)
-        )
-        marks = [in_wholes(each.marks, each.wholes, wholes) for each in parts]
+        wholes = tuple(map(lcm, *(each.wholes for each in parts)))
+        parts = [each.in_parts(wholes) for each in parts]
         return replace(
             first,
             key=np.concatenate([key + start for key, start in zip(keys, before, strict=False)]),
-            marks=np.concatenate(marks),
+            marks=np.concatenate([each.marks for each in parts]),
             wholes=wholes,
             found=np.concatenate([each.found for each in parts]),
             people=vstack([each.people for each in parts], format="csr"),
@@ -195,130 +164,21 @@ class Matches:
             levels=vstack([each.levels for each in parts], format="csr"),
         )
 
+    def in_parts(self, wholes: tuple[int, ...]) -> Matches:
+        """Return the same with means in parts of larger wholes, by column."""
+        columns = []
+        for column, whole, other in zip(self.marks.T, self.wholes, wholes, strict=True):
+            top = max(int(np.abs(column).max(initial=0)), whole)
+            kind: Any = np.int64 if top * (other // whole) < ROOM else object
+            columns.append(column.astype(kind) * (other // whole))
+        return replace(self, marks=np.column_stack(columns), wholes=wholes)
+
     def sums(self, rows: NDArray[np.intp]) -> Sums:
         """Return the sums over M(i) for rows of the control space."""
         keys = self.key[rows]
         marks = self.marks[keys]
         parts = np.broadcast_to(np.array(self.wholes, dtype=self.marks.dtype), marks.shape)
         return Sums(marks=marks, parts=parts, places=self.found[keys].astype(np.int64))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpaceFacts:
-    """What matching has to know of a whole test space: about each of its coordinates."""
-
-    middle: NDArray[np.int64]
-    # the values, where there are few, each of them shared by many reference rows
-    values: tuple[NDArray[np.int64] | None, ...]
-
-    @classmethod
-    def of(cls, space: Space) -> SpaceFacts:
-        here = space.points.coordinates
-        most, half = int(space.counts.sum()) // DRAWS, len(here) // 2
-        return cls(
-            # a copy, which does not keep all of the others
-            middle=np.partition(here, half, axis=0)[half].copy(),
-            values=tuple(_few_values(column, most) for column in here.T),
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scale:
-    """Attributes as numbers whose averages are compared.
-
-    Numbers are counted from a value in their middle, in ranges; each level of a nominal attribute
-    is 0 or 1. `levels` counts them. Everything is rounded to multiples of 2**-bits, so that sums
-    over all people of a group are exact.
-    """
-
-    middle: NDArray[np.int64]
-    length: NDArray[np.float64]
-    levels: tuple[int, ...]
-    bits: int
-
-    @classmethod
-    def of(
-        cls, embedding: Embedding, facts: SpaceFacts, levels: tuple[int, ...], people: int
-    ) -> Scale:
-        """Fit the scale to a test space, for groups of at most so many people."""
-        # a few more where draws are added up
-        room = ROOM // int(_FARTHEST**2 + 1) // max(100, people)
-        return cls(
-            middle=facts.middle,
-            length=np.array([float(axis.length) for axis in embedding.axes]),
-            levels=levels,
-            bits=room.bit_length() - 1,
-        )
-
-    @property
-    def width(self) -> int:
-        """How many moments there are."""
-        return 2 * len(self.middle) + sum(self.levels) + len(self.levels)
-
-    def count(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Count in multiples of 2**-bits; what is missing has no weight, whatever it counts."""
-        near = np.clip(values, -(_FARTHEST**2), _FARTHEST**2)
-        near[np.isnan(near)] = 0.0
-        near *= 2.0**self.bits
-        return np.rint(near, out=near).astype(np.int64)
-
-    def moments(self, points: Points) -> NDArray[np.int64]:
-        """Give the numbers, their squares, and the indicators of all levels."""
-        numbers = (points.coordinates - self.middle) / self.length
-        numbers = np.clip(numbers, -_FARTHEST, _FARTHEST)
-        blocks = [numbers, numbers**2]
-        for codes, count in zip(points.codes.T, self.levels, strict=True):
-            # a level that D never had has a code of its own, beyond all others
-            known = np.minimum(codes, count)
-            blocks.append((known[:, None] == np.arange(count + 1)).astype(np.float64))
-        return self.count(np.concatenate(blocks, axis=1))
-
-    def averages(
-        self,
-        inside: NDArray[np.int64],
-        rim: NDArray[np.int64],
-        part: NDArray[np.float64],
-        size: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
-        """Give the average moments of groups from the sums of people inside and on the rim."""
-        totals = rim * part[:, None]
-        totals += inside
-        with np.errstate(divide="ignore", invalid="ignore"):
-            totals /= size[:, None] * 2.0**self.bits
-        return totals
-
-    def imbalance(
-        self, test: NDArray[np.float64], control: NDArray[np.float64], size: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Compare the averages of groups, attribute by attribute.
-
-        The result is how many times the squared difference exceeds what is allowed, and whether
-        the test group lies above.
-        """
-        axes = len(self.middle)
-        allowed = np.minimum(IMBALANCE, IMBALANCE_BY_K / np.maximum(size, 1))[:, None]
-
-        def excess(difference: NDArray[np.float64], spread: NDArray[np.float64]) -> Any:
-            differs = np.abs(difference) > ROUNDING
-            with np.errstate(divide="ignore", invalid="ignore"):
-                return np.where(differs, 2 * difference**2 / (allowed * spread), 0.0)
-
-        def variance(side: NDArray[np.float64]) -> Any:
-            square = side[:, axes : 2 * axes]
-            found = square - side[:, :axes] ** 2
-            return np.where(found > ROUNDING * square, found, 0.0)
-
-        shift = test[:, :axes] - control[:, :axes]
-        columns = list(excess(shift, variance(test) + variance(control)).T)
-        above = list((shift > 0).T)
-        start = 2 * axes
-        for count in self.levels:
-            here, there = (side[:, start : start + count + 1] for side in (test, control))
-            worst = excess(here - there, here * (1 - here) + there * (1 - there)).max(axis=1)
-            columns.append(worst)
-            above.append(np.ones(len(worst), dtype=np.bool_))
-            start += count + 1
-        return np.array(columns).reshape(len(columns), len(size)), np.array(above)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -335,24 +195,14 @@ class Matcher:
 
     def find(
         self,
-        worlds: Iterable[tuple[Embedded, int]],
-        places: int,
-        nearest: Neighbourhoods | None = None,
-    ) -> Matches:
-        """Find the reference rows nearest to the same people's places in one or more worlds.
-
-        With several worlds, each has the part in M(i) that its weight says. What a search for the
-        `nearest` has found is not searched for again.
-        """
-        return self.find_each([worlds], places, nearest)[0]
-
-    def find_each(
-        self,
         people: Iterable[Iterable[tuple[Embedded, int]]],
-        places: int,
         nearest: Neighbourhoods | None = None,
     ) -> list[Matches]:
-        """Do so for the same people under several assumptions, each with worlds of its own."""
+        """Find the reference rows nearest to the same people under several assumptions.
+
+        Each assumption has one or more worlds, whose parts in M(i) are their weights. What a search
+        for the `nearest` has found is not searched for again.
+        """
         found: dict[int, list[tuple[Matches, int]]] = {}
         everything = (
             (number, world, weight)
@@ -360,17 +210,17 @@ class Matcher:
             for world, weight in worlds
         )
         for batch in _batches(everything):
-            together = self._find(Embedded.join([world for _, world, _ in batch]), places, nearest)
+            together = self._find(Embedded.join([world for _, world, _ in batch]), nearest)
             keys = np.split(together.key, len(batch))
             for key, (number, _, weight) in zip(keys, batch, strict=True):
                 found.setdefault(number, []).append((replace(together, key=key), weight))
         return [each[0][0] if len(each) == 1 else _average(each) for each in found.values()]
 
-    def _find(self, world: Embedded, places: int, nearest: Neighbourhoods | None) -> Matches:
+    def _find(self, world: Embedded, nearest: Neighbourhoods | None) -> Matches:
         space, metric = self.space, self.embedding.metric
         first, key = self._distinct(world)
         queries = Queries.outside(world.points.take(first))
-        places = min(places, int(space.counts.sum()))
+        places = min(MATCHES, int(space.counts.sum()))
         if nearest is None:
             found = self.search.neighbourhoods(queries, (places,))
         else:
@@ -409,13 +259,11 @@ class Matcher:
             levels=listed.put_in_order(listed.levels, 1 + 2 * self.scale.width),
         )
 
-    def _with_lengths(
-        self, listed: _Listed, group: Places, use: Callable[[NDArray[np.intp], Listing], None]
-    ) -> Callable[[NDArray[np.intp], Listing], None]:
+    def _with_lengths(self, listed: _Listed, group: Places, use: Use) -> Use:
         """Average the lengths of squared distances, and not their squares."""
 
         def average(chosen: NDArray[np.intp], listing: Listing) -> None:
-            query = np.repeat(np.arange(len(chosen)), np.diff(listing.start))
+            query = listing.query
             weight = group.weigh(
                 chosen[query], listing.distances, self.space.counts[listing.points]
             )
@@ -435,7 +283,7 @@ class Matcher:
         return average
 
     def _distinct(self, world: Embedded) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Give a row of each different counterfactual, near ones together, and who has which."""
+        """Return a row of each different counterfactual, near ones together, and who has which."""
         first = key = np.arange(len(world.points))
         # equal points may be out of reach by different distances
         if not world.overflow_distance.any():
@@ -455,9 +303,8 @@ class Matcher:
         listing: Listing,
         centers: Points,
     ) -> None:
-        """Write down the matches of some people, as they are listed."""
-        space, start = self.space, listing.start
-        query = np.repeat(np.arange(len(chosen)), np.diff(start))
+        """Note the matches of some people, as they are listed."""
+        space, start, query = self.space, listing.start, listing.query
         point, distance = listing.points, listing.distances
         count = space.counts[point]
         farther, more = np.diff(distance), np.diff(count)
@@ -492,10 +339,8 @@ class Matcher:
         parts = np.rint(part * self.parts).astype(np.int32)
         listed.people.append((chosen, np.diff(start), point.astype(np.int32), parts))
 
-    def _kernel(
-        self, listed: _Listed, group: Places, centers: Points
-    ) -> Callable[[NDArray[np.intp], Listing], None] | None:
-        """Give a kernel that does the same, where there is enough work to load it."""
+    def _kernel(self, listed: _Listed, group: Places, centers: Points) -> Use | None:
+        """Return a kernel that does the same, where there is enough work to load it."""
         if len(centers) < _WORTH_LOADING:
             return None
         try:
@@ -512,7 +357,7 @@ class Matcher:
         )
         levels = np.array(scale.levels, dtype=np.int64)
         ruler = notes.Ruler(
-            scale.middle, scale.length, levels, 2.0**scale.bits, _FARTHEST, self.parts
+            scale.middle, scale.length, levels, 2.0**scale.bits, FARTHEST, self.parts
         )
 
         def note(chosen: NDArray[np.intp], listing: Listing) -> None:
@@ -614,51 +459,6 @@ def _batches(worlds: Iterable[_World]) -> Iterator[list[_World]]:
         yield batch
 
 
-def draw_values(world: Embedded, facts: SpaceFacts) -> list[Embedded]:
-    """Draw counterfactuals that fall between values that reference rows have.
-
-    Where an attribute has few values, each of them shared by many reference rows, a counterfactual
-    of 103,000 between salaries of 100,000 and 110,000 is on no row, and the nearest rows would all
-    lie to one side of it. So it is drawn as one of the two, in the proportion that keeps its mean:
-    14 times of 20 as the one, and 6 times as the other. The draws are the same for all people, and
-    no two attributes go together; there is nothing random about them. The world itself is the only
-    answer where no counterfactual falls between values.
-    """
-    here = world.points.coordinates
-    between, thresholds = {}, {}
-    few = ((axis, values) for axis, values in enumerate(facts.values) if values is not None)
-    for number, (axis, values) in enumerate(few):
-        above = np.searchsorted(values, here[:, axis])
-        inside = (above > 0) & (above < len(values))
-        high = values[np.minimum(above, len(values) - 1)]
-        low = np.where(inside, values[np.maximum(above - 1, 0)], high)
-        apart = inside & (here[:, axis] < high)
-        if apart.any():
-            part = np.where(apart, (here[:, axis] - low) / np.maximum(high - low, 1), 1.0)
-            between[axis] = (np.where(apart, low, here[:, axis]), high, apart, part)
-            # with a step of its own, that shares no divisor with the number of draws
-            step = _STEPS[number % len(_STEPS)]
-            thresholds[axis] = (np.arange(DRAWS) * step % DRAWS + 0.5) / DRAWS
-    if not between:
-        return [world]
-    drawn = []
-    for draw in range(DRAWS):
-        coordinates = here.copy()
-        for axis, (low, high, apart, part) in between.items():
-            is_above = apart & (part > thresholds[axis][draw])
-            coordinates[:, axis] = np.where(is_above, high, low)
-        points = replace(world.points, coordinates=coordinates)
-        drawn.append(replace(world, points=points))
-    return drawn
-
-
-def _few_values(column: NDArray[np.int64], most: int) -> NDArray[np.int64] | None:
-    """Give the distinct values of a column, if there are no more than so many."""
-    values = np.sort(column)
-    is_new = np.diff(values, prepend=values[:1] - 1) != 0
-    return values[is_new] if np.count_nonzero(is_new) <= most else None
-
-
 def starts_of(query: NDArray[np.intp], size: int) -> NDArray[np.intp]:
     counts = np.bincount(query, minlength=size)
     return np.concatenate([np.zeros(1, dtype=np.intp), np.cumsum(counts)])
@@ -674,7 +474,7 @@ def totals_of(values: NDArray[Any], start: NDArray[np.intp]) -> NDArray[Any]:
 
 
 def _common_whole(negatives: NDArray[np.int64], whole: NDArray[np.int64]) -> int:
-    """Give the smallest number of parts in which every share of refusals is whole."""
+    """Return the smallest number of parts in which every share of refusals is whole."""
     filled = whole > 0
     divisor = np.gcd(negatives[filled], whole[filled])
     return lcm(*np.unique(whole[filled] // divisor).tolist())
@@ -690,16 +490,6 @@ def _in_parts(
         most = max(int(whole.max(initial=1)), int(np.abs(column).max(initial=0)))
         kind: Any = np.int64 if common * most < ROOM else object
         columns.append(column.astype(kind) * common // filled.astype(kind))
-    return np.column_stack(columns)
-
-
-def in_wholes(marks: NDArray[Any], wholes: Sequence[int], common: Sequence[int]) -> NDArray[Any]:
-    """Express means in parts of larger wholes, by column."""
-    columns = []
-    for column, whole, other in zip(marks.T, wholes, common, strict=True):
-        top = max(int(np.abs(column).max(initial=0)), whole)
-        kind: Any = np.int64 if top * (other // whole) < ROOM else object
-        columns.append(column.astype(kind) * (other // whole))
     return np.column_stack(columns)
 
 

@@ -10,16 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["CF", "CST_MATCHED", "CST_WITH", "CST_WITHOUT", "METHODS", "ST", "Center", "Method"]
-
 
 class Center(Enum):
     """Around whom the test group is searched."""
 
     FACTUAL = "factual"
-    """The complainant as she is: all else equal (ceteris paribus)."""
+    """The complainant's facts: all else equal (ceteris paribus)."""
     COUNTERFACTUAL = "counterfactual"
-    """Her counterfactual: changing what needs to be changed (mutatis mutandis)."""
+    """The complainant's counterfactual: changing what needs to be changed (mutatis mutandis)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,11 +27,10 @@ class Method:
     # for tables: short, and in words
     name: str
     title: str
-    center: Center  # around whom the test group is searched
-    count_neighbours: bool  # whether the k nearest people count
-    count_centers: bool  # whether the complainant's own outcome and her counterfactual's count
-    # whether the test group holds the matches of the people in the control group
-    matched: bool = False
+    center: Center = Center.COUNTERFACTUAL  # around whom the test group is searched
+    count_neighbours: bool = True  # whether the k nearest people count
+    count_centers: bool = False  # whether the own outcome and the counterfactual's count
+    matched: bool = False  # whether the test group holds the matches of the control group
 
     @property
     def needs_counterfactual(self) -> bool:
@@ -51,43 +48,11 @@ class Method:
         return self.needs_counterfactual and not self.count_centers
 
 
-ST = Method(
-    name="st",
-    title="ST",
-    center=Center.FACTUAL,
-    count_neighbours=True,
-    count_centers=False,
-)
-CST_WITHOUT = Method(
-    name="cst_without",
-    title="CST (w/o)",
-    center=Center.COUNTERFACTUAL,
-    count_neighbours=True,
-    count_centers=False,
-)
-CST_WITH = Method(
-    name="cst_with",
-    title="CST (w/)",
-    center=Center.COUNTERFACTUAL,
-    count_neighbours=True,
-    count_centers=True,
-)
-CF = Method(
-    name="cf",
-    title="CF",
-    center=Center.COUNTERFACTUAL,
-    count_neighbours=False,
-    count_centers=True,
-)
-
-CST_MATCHED = Method(
-    name="cst_matched",
-    title="CST (matched)",
-    center=Center.COUNTERFACTUAL,
-    count_neighbours=True,
-    count_centers=False,
-    matched=True,
-)
+ST = Method(name="st", title="ST", center=Center.FACTUAL)
+CST_WITHOUT = Method(name="cst_without", title="CST (w/o)")
+CST_WITH = Method(name="cst_with", title="CST (w/)", count_centers=True)
+CF = Method(name="cf", title="CF", count_neighbours=False, count_centers=True)
+CST_MATCHED = Method(name="cst_matched", title="CST (matched)", matched=True)
 
 METHODS = {method.name: method for method in (ST, CST_WITHOUT, CST_WITH, CF, CST_MATCHED)}
 """All methods by name, in the order of the tables."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mutandis.engine.pack import gather, pack, unpack
 from mutandis.engine.tally import Nearest
 from mutandis.geometry.choose import ChosenSearch
 from mutandis.geometry.index import (
-    Neighbourhoods,
     Queries,
     RadiusCounts,
     Space,
@@ -20,28 +20,19 @@ from mutandis.geometry.index import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from mutandis.data.population import Population
     from mutandis.data.spaces import Stratum
-    from mutandis.engine.matches import SpaceFacts
+    from mutandis.engine.balance import SpaceFacts
     from mutandis.engine.study import Study
     from mutandis.geometry.embedding import Embedded, Embedding
     from mutandis.geometry.index import Progress, Search
     from mutandis.geometry.metric import Metric, Points
 
-__all__ = [
-    "Aside",
-    "PreparedSpace",
-    "Spaces",
-    "limits_of",
-    "people_of",
-]
-
-# complainants who are placed and searched for at a time
-_CHUNK = 1 << 17
+_CHUNK = 1 << 17  # complainants who are placed and searched for at a time
 
 
 def limits_of(
@@ -61,29 +52,15 @@ def limits_of(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedSpace:
-    """A space whose search is ready.
-
-    Of a test space the points are kept, of a control space the point of each row. `repeats` tells
-    whether several rows lie on one point, `marks` are those at each point, where they are more than
-    a mask, and `facts` are those of a whole test space, where they are known.
-    """
+    """A space whose search is ready."""
 
     rows: NDArray[np.intp]
-    space: Space | None
     search: Search
-    standing: NDArray[np.intp] | None
-    repeats: bool
-    marks: NDArray[np.int64] | None
-    facts: SpaceFacts | None = None
-
-    def in_chunks(self, people: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
-        """Iterate over people in chunks, so that their places take little memory.
-
-        Duplicates are searched for once, so where rows repeat, all come together.
-        """
-        size = len(people) if self.repeats else _CHUNK
-        for start in range(0, len(people), size):
-            yield people[start : start + size]
+    marks: NDArray[np.int64] | None  # at each point, where they are more than a mask
+    space: Space | None = None  # of a test space
+    standing: NDArray[np.intp] | None = None  # of a control space: the point of each row
+    repeats: bool = False  # whether several rows lie on one point
+    facts: SpaceFacts | None = None  # of a whole test space, where they are known
 
 
 @dataclass(slots=True, kw_only=True)
@@ -108,17 +85,16 @@ class Spaces:
             self.prepared.clear()  # makes room before the next one is built
         points = self.embedding.apply(self.study.population, rows).points
         space, standing = Space.of(points, self.study.marks(rows), self.embedding.metric)
-        self.prepared.append(
-            PreparedSpace(
-                rows=rows,
-                space=None if in_control else space,
-                search=ChosenSearch(space, threads=self.threads),
-                standing=standing if in_control else None,
-                repeats=len(space.points) < len(rows),
-                marks=None if space.is_mask else space.marks,
-            )
+        made = PreparedSpace(
+            rows=rows,
+            search=ChosenSearch(space, threads=self.threads),
+            marks=None if space.is_mask else space.marks,
+            space=None if in_control else space,
+            standing=standing if in_control else None,
+            repeats=len(space.points) < len(rows),
         )
-        return self.prepared[-1]
+        self.prepared.append(made)
+        return made
 
     def queries(
         self, people: NDArray[np.intp], searched: PreparedSpace, centers: Points
@@ -127,145 +103,72 @@ class Spaces:
         if searched.standing is None:
             return Queries.outside(centers)
         own = searched.standing[np.searchsorted(searched.rows, people)]
-        marks = self.study.marks(people)
-        return Queries(points=centers, own=own, own_marks=marks.astype(np.int64, copy=False))
+        return Queries.inside(centers, own, self.study.marks(people))
+
+    def around_facts(self, stratum: Stratum) -> tuple[PreparedSpace, Queries]:
+        """Make queries around complainants as they are, in their control space."""
+        searched, people = self.get(stratum.control, in_control=True), stratum.complainants
+        points = self.embedding.apply(self.study.population, people).points
+        return searched, self.queries(people, searched, points)
 
     def find(
         self,
-        strata: Sequence[Stratum],
+        stratum: Stratum,
         world: Population,
         *,
         in_control: bool,
         progress: Progress,
-        aside: Aside | None = None,
-    ) -> tuple[Nearest, list[str]]:
-        """Find the k nearest of the complainants of each stratum in one of its spaces.
+        more: Sequence[int] = (),
+    ) -> tuple[Nearest, str, Embedded | None]:
+        """Find the k nearest of complainants in a space, for the study's ks and some more.
 
-        The result is in the order of all these complainants, with the backends that answered.
+        Beside the counts: the backend that answered, and where people are placed if that was one
+        search.
         """
-        rows = people_of(strata)
-        collected, names = self._nothing(rows, world), []
-        for stratum in strata:
-            space = stratum.control if in_control else stratum.test
-            searched = self.get(space, in_control=in_control)
-            for some in searched.in_chunks(stratum.complainants):
-                centers = self.embedding.apply(world, some)
-                queries = self.queries(some, searched, centers.points)
-                answers = self._ask(
-                    stratum, searched, queries, centers, aside=aside, progress=progress
-                )
-                mine = np.searchsorted(rows, some)
-                collected = _put(collected, mine, answers, centers.overflow_distance)
-                _count_within(collected, mine, searched, queries)
-            names.append(searched.search.name)
-        return collected, names
-
-    def _nothing(self, rows: NDArray[np.intp], world: Population) -> Nearest:
-        """Make room for what is counted around people; hardly any, until it is needed."""
-        study, limits, within = self.study, None, None
-        if study.max_distance is not None:
-            overflow = self.embedding.apply(world, rows).overflow_distance
-            limits = limits_of(study.max_distance, overflow, self.embedding.metric)
-            within = RadiusCounts.empty(len(rows), study.width)
-        return Nearest(
-            found=Neighbourhoods.empty(0, len(study.ks), study.width),
-            overflow_distance=np.broadcast_to(0.0, len(rows)),
-            limits=limits,
-            within=within,
-        )
+        people, parts = stratum.complainants, []
+        searched = self.get(stratum.control if in_control else stratum.test, in_control=in_control)
+        # repeated centers are searched for once, so where rows repeat, all come together
+        size = max(1, len(people) if searched.repeats else _CHUNK)
+        for start in range(0, max(1, len(people)), size):
+            some = people[start : start + size]
+            centers = self.embedding.apply(world, some)
+            queries = self.queries(some, searched, centers.points)
+            nearest = self._ask(searched, queries, centers, more, progress)
+            if len(some) == len(people):
+                return nearest, searched.search.name, centers
+            parts.append((np.arange(start, start + len(some)), pack(nearest)))
+        return unpack(Nearest, gather(parts, len(people))), searched.search.name, None
 
     def _ask(
         self,
-        stratum: Stratum,
         searched: PreparedSpace,
         queries: Queries,
         centers: Embedded,
-        *,
-        aside: Aside | None,
+        more: Sequence[int],
         progress: Progress,
-    ) -> Neighbourhoods:
-        """Search for groups, and set the nearest aside that matches need."""
-        ks, more = self.study.ks, 0 if aside is None else aside.number_for(stratum)
-        answers = find_neighbourhoods(
+    ) -> Nearest:
+        """Count the nearest, and the people within the caliper where groups reach beyond it."""
+        study, overflow = self.study, centers.overflow_distance
+        found = find_neighbourhoods(
             searched.search,
             queries,
-            (*ks, more) if more else ks,
+            (*study.ks, *more),
             marks=searched.marks,
             progress=progress,
         )
-        if not more or aside is None:
-            return answers
-        aside.note(stratum, answers.at(slice(-1, None)), centers)
-        return answers.at(slice(len(ks)))
-
-
-def _put(
-    into: Nearest,
-    mine: NDArray[np.intp],
-    answers: Neighbourhoods,
-    overflow_distance: NDArray[np.float64],
-) -> Nearest:
-    """Put the answers about some people in their places."""
-    everyone, ks, width = len(into.overflow_distance), *answers.marks_inside.shape[1:]
-    if len(mine) == everyone:
-        return replace(into, found=answers, overflow_distance=overflow_distance)
-    if not len(into.found.radius):
-        into = replace(into, found=Neighbourhoods.empty(everyone, ks, width))
-    into.found.put(mine, answers)
-    if overflow_distance.any():
-        if not into.overflow_distance.flags.writeable:
-            into = replace(into, overflow_distance=into.overflow_distance.copy())
-        into.overflow_distance[mine] = overflow_distance
-    return into
-
-
-def _count_within(
-    into: Nearest, mine: NDArray[np.intp], searched: PreparedSpace, queries: Queries
-) -> None:
-    """Count people within the caliper of those whose groups reach beyond it."""
-    if into.limits is None or into.within is None:
-        return
-    far = np.flatnonzero(into.found.radius[mine].max(axis=1) > into.limits[mine])
-    if len(far):
-        asked, reach = queries.take(far), into.limits[mine[far]]
-        into.within.put(mine[far], find_within(searched.search, asked, reach, searched.marks))
-
-
-@dataclass(slots=True, kw_only=True)
-class Aside:
-    """The nearest to the counterfactuals of complainants, found together with the test groups.
-
-    They are asked for where all who are matched complain: the rows of a tile, or of a space.
-    """
-
-    number: int
-    rows: NDArray[np.intp] | None = None
-    nearest: dict[int, list[Neighbourhoods]] = field(default_factory=dict)
-    centers: dict[int, Embedded] = field(default_factory=dict)
-
-    def number_for(self, stratum: Stratum) -> int:
-        """Return how many nearest are asked for in a stratum; 0 if some do not complain."""
-        whose = stratum.control if self.rows is None else self.rows
-        if not np.array_equal(stratum.complainants, whose):
-            return 0
-        return min(self.number, len(stratum.test))
-
-    def note(self, stratum: Stratum, nearest: Neighbourhoods, centers: Embedded) -> None:
-        """Keep what was found, and where people are placed if that was one search."""
-        self.nearest.setdefault(id(stratum), []).append(nearest)
-        if len(nearest.radius) == len(stratum.complainants):
-            self.centers[id(stratum)] = centers
-
-    def take(self, stratum: Stratum) -> tuple[Embedded | None, Neighbourhoods | None]:
-        """Return what was noted of a stratum, and let go of it."""
-        found = self.nearest.pop(id(stratum), [])
-        nearest = Neighbourhoods.join(found) if found else None
-        return self.centers.pop(id(stratum), None), nearest
+        if study.max_distance is None:
+            return Nearest(found=found, overflow_distance=overflow)
+        limits = limits_of(study.max_distance, overflow, self.embedding.metric)
+        within = RadiusCounts.empty(len(queries), study.width)
+        far = np.flatnonzero(found.radius[:, : len(study.ks)].max(axis=1) > limits)
+        if len(far):
+            some = find_within(searched.search, queries.take(far), limits[far], searched.marks)
+            within.put(far, some)
+        return Nearest(found=found, overflow_distance=overflow, limits=limits, within=within)
 
 
 def people_of(strata: Sequence[Stratum]) -> NDArray[np.intp]:
     """Return the complainants of some strata, in the order of the table."""
     if len(strata) == 1:
         return strata[0].complainants
-    rows: NDArray[np.intp] = np.concatenate([stratum.complainants for stratum in strata])
-    return np.sort(rows)
+    return np.sort(np.concatenate([stratum.complainants for stratum in strata]))

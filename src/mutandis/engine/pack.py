@@ -1,37 +1,65 @@
-"""Tallies as arrays by name, as they are stored in files, and back."""
+"""What was counted as arrays by name, as they are stored in files, and back."""
 
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from mutandis.engine.matched import links_arrays, links_of
-from mutandis.engine.tally import Group, Matching, Nearest, Sums, Tally
+from mutandis.data.rows import ByRow, group_equal, row_digests
+from mutandis.engine.tally import Group, Links, Matching, Nearest, Sums, Tally
 from mutandis.geometry.index import Neighbourhoods, RadiusCounts
 from mutandis.geometry.metric import Metric
+from mutandis.mapped import empty, in_file, take
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from numpy.typing import NDArray
 
-__all__ = [
-    "WHOLE",
-    "group_arrays",
-    "group_of",
-    "nearest_arrays",
-    "nearest_of",
-    "read_integers",
-    "sums_arrays",
-    "sums_of",
-    "tally_arrays",
-    "tally_of",
-]
+_Record = TypeVar("_Record", bound=ByRow)
+_Arrays = dict[str, Any]
 
 WHOLE = frozenset({"marks", "parts", "places", "rows"})
 """Arrays of integers, which may be larger than 64 bits hold and are then written as text."""
+
+# fields that are records themselves; their arrays have names of their own
+_PARTS: dict[Any, dict[str, Any]] = {
+    Nearest: {"found": Neighbourhoods, "within": RadiusCounts},
+    Group: {"share": Sums, "matching": Matching},
+}
+_CSR = ("data", "indices", "indptr")
+_TAKEN = 1 << 18  # people whose matches are put in order at a time
+
+
+def pack(record: ByRow) -> _Arrays:
+    """Return the arrays of a record by name; nothing is kept of what is missing or all zeros."""
+    arrays: _Arrays = {}
+    for f in fields(record):
+        value = getattr(record, f.name)
+        if isinstance(value, ByRow):
+            arrays |= pack(value)
+        elif isinstance(value, np.ndarray) and (f.name != "overflow_distance" or value.any()):
+            arrays[f.name] = value.astype(np.str_) if value.dtype == object else value
+    return arrays
+
+
+def unpack(kind: type[_Record], arrays: Mapping[str, Any], **known: Any) -> _Record:
+    """Put a record together from its arrays, and from what is no array."""
+    if kind is Nearest and "overflow_distance" not in arrays:
+        known["overflow_distance"] = np.broadcast_to(0.0, len(arrays["radius"]))
+    values: _Arrays = {}
+    for f in fields(kind):
+        part = _PARTS.get(kind, {}).get(f.name)
+        if part is not None:
+            if fields(part)[0].name in arrays:
+                values[f.name] = unpack(part, arrays, **known)
+        elif f.name in arrays:
+            values[f.name] = read_integers(arrays[f.name])
+        elif f.name in known:
+            values[f.name] = known[f.name]
+    return kind(**values)
 
 
 def read_integers(array: NDArray[Any]) -> NDArray[Any]:
@@ -42,117 +70,127 @@ def read_integers(array: NDArray[Any]) -> NDArray[Any]:
     return np.array(integers, dtype=object).reshape(array.shape)
 
 
-def sums_arrays(sums: Sums) -> dict[str, Any]:
-    """Return sums as arrays by name."""
-    arrays = {f.name: a for f in fields(Sums) if (a := getattr(sums, f.name)) is not None}
-    return {n: a.astype(np.str_) if a.dtype == object else a for n, a in arrays.items()}
+def gather(parts: Iterable[tuple[NDArray[np.intp], _Arrays]], size: int) -> _Arrays:
+    """Put arrays about some rows each into arrays about all rows."""
+    into: _Arrays = {}
+    for rows, arrays in parts:
+        for name, packed in arrays.items():
+            array = read_integers(packed)
+            if name not in into:
+                into[name] = empty((size, *array.shape[1:]), array.dtype)
+            if array.dtype == object:
+                into[name] = into[name].astype(object)
+            into[name][rows] = array
+    return into
 
 
-def sums_of(arrays: Mapping[str, NDArray[Any]]) -> Sums:
-    """Put sums together from their arrays."""
-    names = (f.name for f in fields(Sums))
-    return Sums(**{name: read_integers(arrays[name]) for name in names if name in arrays})
+# --- who matches whom -----------------------------------------------------------------------------
 
 
-def group_arrays(group: Group) -> dict[str, Any]:
-    """Return groups as arrays by name."""
-    arrays = {**sums_arrays(group.share), "rows": group.rows, "radius": group.radius}
-    if group.reach is not None:
-        arrays["reach"] = group.reach
-    if group.matching is not None:
-        arrays |= {"n_effective": group.matching.n_effective, "unfit": group.matching.unfit}
-    return arrays
+def sparse_arrays(matrix: Any) -> _Arrays:
+    """Return a sparse matrix as arrays by name."""
+    return {name: getattr(matrix, name) for name in _CSR} | {"width": np.array(matrix.shape[1])}
 
 
-def group_of(arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...]) -> Group:
-    """Put groups together from their arrays; `names` are the attributes."""
-    matching = None
-    if "unfit" in arrays:
-        matching = Matching(n_effective=arrays["n_effective"], unfit=arrays["unfit"], names=names)
-    return Group(
-        share=sums_of(arrays),
-        rows=arrays["rows"],
-        radius=arrays["radius"],
-        reach=arrays.get("reach"),
-        matching=matching,
-    )
+def sparse_of(arrays: Mapping[str, Any]) -> Any:
+    """Put a sparse matrix together from its arrays."""
+    from scipy.sparse import csr_array
+
+    shape = (len(arrays["indptr"]) - 1, int(arrays["width"]))
+    return csr_array(tuple(arrays[name] for name in _CSR), shape=shape)
 
 
-def nearest_arrays(nearest: Nearest) -> dict[str, Any]:
-    """Return the counts around some centers as arrays by name."""
-    parts = [nearest.found] if nearest.within is None else [nearest.found, nearest.within]
-    return {f.name: getattr(part, f.name) for part in parts for f in fields(part)}
+def links_arrays(links: Links) -> _Arrays:
+    """Return links as arrays that depend on nothing but who matches whom.
+
+    Matches are in the order of the first row that has them; people with the same share them.
+    """
+    first, key = group_equal(links.key)
+    people = _take_sorted(links.people, links.key[first])
+    same_first, same = _group_rows(people)
+    if len(same_first) < len(first):
+        people = _take_sorted(people, same_first)
+    arrays = sparse_arrays(people) | {"width": links.people.shape[1]}
+    return {"key": take(same, key), "parts": links.parts, **arrays}
 
 
-def nearest_of(
-    arrays: Mapping[str, NDArray[Any]],
-    overflow_distance: NDArray[np.float64],
-    limits: NDArray[np.int64] | None,
-) -> Nearest:
-    """Put the counts around some centers together from their arrays."""
-    within = None
-    if limits is not None:
-        within = RadiusCounts(**{f.name: arrays[f.name] for f in fields(RadiusCounts)})
-    return Nearest(
-        found=Neighbourhoods(**{f.name: arrays[f.name] for f in fields(Neighbourhoods)}),
-        overflow_distance=overflow_distance,
-        limits=limits,
-        within=within,
-    )
+def links_of(arrays: Mapping[str, Any]) -> Links:
+    """Put links together from their arrays."""
+    return Links(key=arrays["key"], people=sparse_of(arrays), parts=arrays["parts"])
 
 
-def tally_arrays(tally: Tally) -> dict[str, Any]:
+def _take_sorted(matrix: Any, rows: NDArray[np.intp]) -> Any:
+    """Take rows of a sparse matrix, the columns of each sorted."""
+    indptr = np.zeros(len(rows) + 1, dtype=np.int64)
+    np.cumsum(np.diff(matrix.indptr)[rows], out=indptr[1:])
+    indices, data = empty(indptr[-1], np.int32), empty(indptr[-1], matrix.data.dtype)
+    for start in range(0, len(rows), _TAKEN):
+        part = matrix[rows[start : start + _TAKEN]]
+        part.sort_indices()
+        here = slice(indptr[start], indptr[start] + len(part.data))
+        indices[here], data[here] = part.indices, part.data
+    # SciPy would copy arrays of indices that are of two types
+    made = type(matrix)((len(rows), matrix.shape[1]), dtype=data.dtype)
+    made.data, made.indices, made.indptr = data, indices, in_file(indptr)
+    return made
+
+
+def _group_rows(matrix: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Group equal rows of a sparse matrix whose columns are sorted, as `group_equal` does."""
+    indptr, indices, data = matrix.indptr, matrix.indices, matrix.data
+    entries, size = row_digests([indices, data]), np.diff(indptr)
+    sums = np.zeros(len(size), dtype=np.uint64)
+    filled = np.flatnonzero(size)
+    sums[filled] = np.add.reduceat(entries, indptr[:-1][filled]) if len(filled) else 0
+    first, group = group_equal(sums, size)
+    for start in range(0, len(size), _TAKEN):
+        rows = slice(start, start + _TAKEN)
+        mine = np.arange(indptr[rows.start], indptr[min(rows.stop, len(size))])
+        theirs = mine + np.repeat(indptr[first[group[rows]]] - indptr[:-1][rows], size[rows])
+        if not all(np.array_equal(each[mine], each[theirs]) for each in (indices, data)):
+            everyone = np.arange(len(size))  # digests that are equal by chance
+            return everyone, everyone
+    return first, group
+
+
+# --- tallies --------------------------------------------------------------------------------------
+
+
+def tally_arrays(tally: Tally) -> _Arrays:
     """Return a tally as records of arrays, lists, numbers and text."""
-
-    def counts(nearest: Nearest) -> dict[str, Any]:
-        arrays = nearest_arrays(nearest)
-        if nearest.overflow_distance.any():
-            arrays["overflow_distance"] = nearest.overflow_distance
-        return arrays if nearest.limits is None else {**arrays, "limits": nearest.limits}
-
+    groups = [group for at_k in tally.made.values() for group in at_k]
     return {
         "ks": list(tally.ks),
         "ties": tally.ties,
         "unit": tally.metric.unit,
         "squared": tally.metric.squared,
-        "control": None if tally.control is None else counts(tally.control),
-        "test": {center: counts(each) for center, each in tally.test.items()},
-        "made": {name: [group_arrays(each) for each in at_k] for name, at_k in tally.made.items()},
-        "names": list(next((g.matching.names for g in _groups(tally) if g.matching), ())),
+        "control": None if tally.control is None else pack(tally.control),
+        "test": {center: pack(each) for center, each in tally.test.items()},
+        "made": {name: [pack(each) for each in at_k] for name, at_k in tally.made.items()},
+        "names": list(next((each.matching.names for each in groups if each.matching), ())),
         "own": tally.own,
         "decided": tally.decided,
-        "matches": None if tally.matches is None else sums_arrays(tally.matches),
+        "matches": None if tally.matches is None else pack(tally.matches),
         "links": [links_arrays(each) for each in tally.links],
     }
 
 
 def tally_of(arrays: Mapping[str, Any]) -> Tally:
     """Put a tally together from its records."""
-
-    def nearest(counts: Mapping[str, NDArray[Any]]) -> Nearest:
-        nothing = np.broadcast_to(0.0, len(counts["radius"]))
-        overflow = counts.get("overflow_distance", nothing)
-        return nearest_of(counts, overflow, counts.get("limits"))
-
     control, matches, names = arrays["control"], arrays["matches"], tuple(arrays["names"])
+    nothing, unit = np.empty(0, np.int64), arrays["unit"]
     return Tally(
         ks=tuple(arrays["ks"]),
         ties=arrays["ties"],
-        metric=Metric(
-            mismatch=np.empty(0, np.int64), unit=arrays["unit"], squared=arrays["squared"]
-        ),
-        control=None if control is None else nearest(control),
-        test={center: nearest(each) for center, each in arrays["test"].items()},
+        metric=Metric(mismatch=nothing, unit=unit, squared=arrays["squared"]),
+        control=None if control is None else unpack(Nearest, control),
+        test={center: unpack(Nearest, each) for center, each in arrays["test"].items()},
         made={
-            name: tuple(group_of(each, names) for each in at_k)
+            name: tuple(unpack(Group, each, names=names) for each in at_k)
             for name, at_k in arrays["made"].items()
         },
         own=arrays["own"],
         decided=arrays["decided"],
-        matches=None if matches is None else sums_of(matches),
+        matches=None if matches is None else unpack(Sums, matches),
         links=tuple(links_of(each) for each in arrays["links"]),
     )
-
-
-def _groups(tally: Tally) -> list[Group]:
-    return [group for at_k in tally.made.values() for group in at_k]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mutandis.geometry.distances import Sample, fit_distance
+from mutandis.geometry.distances import Sample, distance_named
 from mutandis.geometry.embedding import Embedding
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from mutandis.data.spaces import Stratum
     from mutandis.geometry.embedding import Scaling
     from mutandis.geometry.index import Ties
-
-__all__ = ["Mark", "Study", "World", "mask"]
 
 Mark = Callable[[NDArray[Any]], NDArray[Any]]
 """Returns what is summed over groups, of outcomes: a column for each mark."""
@@ -31,41 +29,26 @@ def mask(refused: NDArray[Any]) -> NDArray[Any]:
     return refused[:, np.newaxis]
 
 
+def columns(marks: NDArray[Any]) -> NDArray[Any]:
+    """Return marks, which are columns already."""
+    return marks.reshape(len(marks), -1)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
-    """One protection's settled question: who is compared with whom, on what, and how.
+    """One protection's settled question: who is compared with whom, on what, and how."""
 
-    Parameters
-    ----------
-    population
-        The table, D.
-    strata
-        Complainants and their search spaces, which are always whole.
-    attributes
-        What people are compared on.
-    outcomes
-        Whether each row was refused; of scores and ordered outcomes, the steps from the best value.
-    mark
-        Makes columns of marks of outcomes; all that searches see of these.
-    ks
-        Sizes of groups.
-    distance, scaling, ties, max_distance
-        The settings of similarity.
-    finer
-        Parts of a step from one value to the next in which distances are exact.
-    """
-
-    population: Population
-    strata: tuple[Stratum, ...]
-    attributes: tuple[Attribute, ...]
-    outcomes: NDArray[Any]
+    population: Population  # the table, D
+    strata: tuple[Stratum, ...]  # complainants and their search spaces, which are always whole
+    attributes: tuple[Attribute, ...]  # what people are compared on
+    outcomes: NDArray[Any]  # whether rows were refused; or the steps from the best value
     ks: tuple[int, ...]
-    mark: Mark = mask
+    mark: Mark = mask  # makes columns of marks of outcomes; all that searches see of these
     distance: str = "gower"
     scaling: Scaling = "range"
     ties: Ties = "fair"
     max_distance: float | None = None
-    finer: int = 1
+    finer: int = 1  # parts of a step from one value to the next in which distances are exact
 
     @property
     def people(self) -> NDArray[np.intp]:
@@ -104,7 +87,7 @@ class Study:
             self.population, self.attributes, scaling=self.scaling, parts=self.finer
         )
         learn = partial(self._sample, embedding)
-        return fit_distance(self.distance, embedding, self.attributes, learn)
+        return distance_named(self.distance).fit(embedding, self.attributes, learn)
 
     def _sample(self, embedding: Embedding) -> Sample:
         """Return what a distance may learn from."""
@@ -124,28 +107,18 @@ class Study:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """A counterfactual world, which may be a mixture of several.
+    """A counterfactual world, which may be a mixture of several."""
 
-    Parameters
-    ----------
-    point
-        The counterfactual table, D^CF; of a mixture, the one that is shown. None: there is none,
-        and people are compared as they are.
-    parts
-        The worlds of a mixture, each with a whole number as its weight; empty: `point` alone.
-    drawn
-        Whether the parts are draws of what the facts leave open. Only where nothing is drawn is a
-        counterfactual between two values that rows have moved to both of them in turn.
-    decided
-        Outcomes of all rows in `point`; None if they were not decided.
-    decided_parts
-        Outcomes of the complainants in each part; None if they were not decided.
-    """
-
+    # the counterfactual table, D^CF; of a mixture, the one that is shown. None: people are compared
+    # as they are
     point: Population | None = None
+    # the worlds of a mixture, each with a whole number as its weight; empty: `point` alone
     parts: Sequence[tuple[Population, int]] = ()
+    # whether the parts are draws of what the facts leave open. Only where nothing is drawn is a
+    # counterfactual between two values that rows have moved to both of them in turn
     drawn: bool = False
-    decided: NDArray[Any] | None = field(default=None, repr=False)
+    decided: NDArray[Any] | None = field(default=None, repr=False)  # outcomes of rows in `point`
+    # outcomes of the complainants in each part
     decided_parts: NDArray[Any] | None = field(default=None, repr=False)
 
     @property
