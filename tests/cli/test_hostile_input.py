@@ -233,10 +233,9 @@ def test_packed_results_are_not_unpacked_without_end(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("digraph{" + "{" * 14 + "a->b" + "}" * 14 + "}", "14 levels of nesting"),
-        ("digraph{" + "a->{b " * 14 + "}" * 14 + "}", "14 levels of nesting"),
+        ("digraph{" + "{" * 14 + "a->b" + "}" * 14 + "}", "15 levels of nesting"),
+        ("digraph{" + "a->{b " * 14 + "}" * 14 + "}", "15 levels of nesting"),
         ("digraph{a [label=" + "<" * 40_000 + "b" + ">" * 40_000 + "]}", "levels of nesting"),
-        ("digraph{" + "{a;b}" * 1000 + "}", "1,000 subgraphs"),
         ("digraph{" + "a->b;" * 30_000 + "}", "150,009 characters"),
     ],
 )

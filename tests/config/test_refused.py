@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mutandis as mm
+from mutandis.config.worldview import read_worldview
 from mutandis.config.yaml import read_yaml
 from mutandis.errors import (
     CycleError,
@@ -27,7 +28,6 @@ from mutandis.errors import (
     WorldviewError,
 )
 from mutandis.store.audit_file import read_arguments
-from mutandis.store.worldview_files import read_worldview
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mutandis as mm
-from mutandis.config.worldview import make_worldview, write_worldview
+from mutandis.config.worldview import make_worldview, read_worldview, write_worldview
 from mutandis.errors import (
     CycleError,
     SettingsError,
@@ -19,7 +19,6 @@ from mutandis.errors import (
 )
 from mutandis.rooms.latent import Latent
 from mutandis.scm import Additive, Categorical, Count, Linear, Ordinal, Stated, Worldview
-from mutandis.store.worldview_files import read_worldview
 
 if TYPE_CHECKING:
     from pathlib import Path

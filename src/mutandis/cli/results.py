@@ -357,8 +357,8 @@ def _compare_saved(
 
 def _read(paths: Sequence[Path], *, trust_code: bool) -> dict[str, Worldview]:
     """Read a worldview from each file: its own, or that of an audit file."""
+    from mutandis.config.worldview import read_worldview
     from mutandis.store.audit_file import read_plan
-    from mutandis.store.worldview_files import read_worldview
 
     found: dict[str, Worldview] = {}
     for path in paths:

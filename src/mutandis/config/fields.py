@@ -46,6 +46,7 @@ __all__ = [
     "Whole",
     "allowed",
     "check",
+    "check_keys",
     "explain",
     "fault",
     "given",
@@ -195,7 +196,7 @@ Number = Annotated[float, BeforeValidator(_plain), Field(strict=True, allow_inf_
 _CONFIG = ConfigDict(extra="forbid", arbitrary_types_allowed=True, use_attribute_docstrings=True)
 
 
-def _check_keys(data: Any, known: Mapping[str, bool], what: str, maker: str) -> None:
+def check_keys(data: Any, known: Mapping[str, bool], what: str, maker: str) -> None:
     """Refuse what is no mapping, an unknown key, and a required key that is missing."""
     if not isinstance(data, Mapping):
         raise PydanticCustomError("mapping", "{what}", {"what": what, "maker": maker})
@@ -220,9 +221,14 @@ class FileSection(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _check(cls, data: Any) -> Any:
-        known = {key: each.is_required() for key, each in cls.model_fields.items()}
-        _check_keys(data, known, cls.what, cls.__name__.lstrip("_"))
+        cls.check(data)
         return data
+
+    @classmethod
+    def check(cls, written: Any) -> None:
+        """Refuse what is no mapping, an unknown key, and a required key that is missing."""
+        known = {key: each.is_required() for key, each in cls.model_fields.items()}
+        check_keys(written, known, cls.what, cls.__name__.lstrip("_"))
 
 
 def given(section: BaseModel) -> dict[str, Any]:
@@ -243,7 +249,7 @@ class Section:
         if not isinstance(data, ArgsKwargs):
             if not isinstance(data, cls):
                 what = cls.what or f"the section {cls.__name__.lower()!r}"
-                _check_keys(data, known, what, cls.__name__)
+                check_keys(data, known, what, cls.__name__)
             return data
         for key in data.kwargs or {}:
             if key not in known:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, create_model
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
 from mutandis.config.fields import (
     FileSection,
@@ -18,6 +18,7 @@ from mutandis.config.fields import (
     Value,
     Whole,
     allowed,
+    check_keys,
     fault,
     given,
     inside,
@@ -78,6 +79,20 @@ _CHOICES = (
     "One of: rule: 'salary > 30000'; python: module:function; onnx, skops or pickle with the file "
     "of a model; http with its address; or recorded: true if there are only recorded decisions."
 )
+_SCORED = ("threshold", "favourable")
+_ANSWERED = (*_SCORED, "columns", "answers")
+_MODELLED = (*_ANSWERED, "score_of", "score_from")
+_KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "rule": ("a decision by rule", _SCORED),
+    "python": ("a decision in Python", _MODELLED),
+    "onnx": ("a decision by ONNX model", (*_ANSWERED, "output", "score_of")),
+    "skops": ("a decision by skops model", _MODELLED),
+    "pickle": ("a decision by pickled model", _MODELLED),
+    "http": ("a decision over HTTP", _ANSWERED),
+    "recorded": ("the section 'decision'", ()),
+}
+"""The keys that each kind of decision maker has next to its own; those of other packages have
+the keys of models."""
 
 
 def _check_columns(names: list[str]) -> tuple[str, ...]:
@@ -93,89 +108,31 @@ _Columns = Annotated[
     AfterValidator(_check_columns),
     allowed("a list of columns", ["salary", "balance"]),
 ]
+
+
+def _either(kind: type, name: str) -> Discriminator:
+    """Choose between a list (or a mapping), and one thing in it."""
+    return Discriminator(lambda value: f"({name})" if isinstance(value, kind) else "(one)")
+
+
 _OneOrMore = Annotated[
-    Annotated[Name, Tag("(one)")] | Annotated[_Columns, Tag("(list)")],
-    Discriminator(lambda value: "(list)" if isinstance(value, list) else "(one)"),
+    Annotated[Name, Tag("(one)")] | Annotated[_Columns, Tag("(list)")], _either(list, "list")
 ]
 _ColumnsByInput = Annotated[
-    Annotated[_Columns, Tag("(list)")] | Annotated[dict[str, _OneOrMore], Tag("(inputs)")],
-    Discriminator(lambda value: "(inputs)" if isinstance(value, dict) else "(list)"),
+    Annotated[_Columns, Tag("(one)")] | Annotated[dict[str, _OneOrMore], Tag("(inputs)")],
+    _either(dict, "inputs"),
 ]
 _Threshold = Annotated[
     Annotated[Number, Tag("(one)")] | Annotated[list[Number], AfterValidator(tuple), Tag("(list)")],
-    Discriminator(lambda value: "(list)" if isinstance(value, list) else "(one)"),
+    _either(list, "list"),
 ]
+_Seconds = Annotated[Number, Field(gt=0), allowed("a number of seconds above 0")]
 
 
 class _Answers(FileSection):
     what = "a pair of answers"
     favourable: Value
     unfavourable: Value
-
-
-class _Scored(FileSection):
-    """The keys about scores, of every decision maker."""
-
-    what = "a decision by rule"
-    threshold: _Threshold | None = None
-    """The answer is a score, and this the border."""
-    favourable: Literal["above", "below"] = "above"
-    """The side of the threshold with the favourable outcome."""
-
-
-class _Answered(_Scored):
-    """The keys of a function, a model or an endpoint."""
-
-    columns: _Columns | None = None
-    """What it gets."""
-    answers: _Answers | None = None
-    """Its words for the two outcomes."""
-
-
-class _Modelled(_Answered):
-    """The keys of what has classes and scores."""
-
-    score_of: Value = None
-    """The class that scores are for."""
-    score_from: Literal["predict_proba", "decision_function", "predict"] | None = None
-    """Where scores come from."""
-
-
-class _ByRule(_Scored):
-    rule: Name
-    """A formula."""
-
-
-class _ByPython(_Modelled):
-    what = "a decision in Python"
-    python: Name
-    """module:function"""
-
-
-class _ByOnnx(_Answered):
-    what = "a decision by ONNX model"
-    onnx: Name
-    """The file of the model."""
-    columns: _ColumnsByInput | None = None  # type: ignore[assignment]  # by input too
-    output: Name | None = None
-    """Which output."""
-    score_of: Value = None
-    """The class that scores are for."""
-
-
-class _BySkops(_Modelled):
-    what = "a decision by skops model"
-    skops: Name
-    """The file of the model."""
-
-
-class _ByPickle(_Modelled):
-    what = "a decision by pickled model"
-    pickle: Name
-    """The file of the model."""
-
-
-_Seconds = Annotated[Number, Field(gt=0), allowed("a number of seconds above 0")]
 
 
 class _Address(FileSection):
@@ -191,59 +148,63 @@ class _Address(FileSection):
     log: Name | None = None
 
 
-class _ByHttp(_Answered):
-    what = "a decision over HTTP"
+class DecisionSection(FileSection):
+    """Who decides."""
+
+    model_config = ConfigDict(extra="allow")
+    what = "the section 'decision'"
+    rule: Name | None = None
+    """A formula."""
+    python: Name | None = None
+    """module:function"""
+    onnx: Name | None = None
+    """The file of a model."""
+    skops: Name | None = None
+    """The file of a model."""
+    pickle: Name | None = None
+    """The file of a model."""
     http: Annotated[
         Annotated[Name, Tag("(one)")] | Annotated[_Address, Tag("(address)")],
-        Discriminator(lambda value: "(address)" if isinstance(value, dict) else "(one)"),
-    ]
+        _either(dict, "address"),
+    ] = ""
     """An address, or a mapping with `url` and further settings."""
-
-
-class _Recorded(FileSection):
-    what = "the section 'decision'"
-    recorded: bool
+    recorded: bool = False
     """Nobody can be asked again: there are only recorded decisions."""
+    threshold: _Threshold | None = None
+    """The answer is a score, and this the border."""
+    favourable: Literal["above", "below"] = "above"
+    """The side of the threshold with the favourable outcome."""
+    columns: _ColumnsByInput | None = None
+    """What the decision maker gets; of an ONNX model also by input."""
+    answers: _Answers | None = None
+    """Its words for the two outcomes."""
+    score_of: Value = None
+    """The class that scores are for."""
+    score_from: Literal["predict_proba", "decision_function", "predict"] | None = None
+    """Where scores come from."""
+    output: Name | None = None
+    """Of an ONNX model: which output."""
+
+    @classmethod
+    def check(cls, written: Any) -> None:
+        """Refuse a decision by nobody or by two, and keys of another kind."""
+        kind = _kind_of(written) if isinstance(written, dict) else "recorded"
+        what, further = _KINDS.get(kind, (f"a decision by {kind}", _MODELLED))
+        check_keys(written, {kind: True, **dict.fromkeys(further, False)}, what, "")
+        if kind != "onnx" and isinstance(written.get("columns"), dict):
+            raise fault("Only an ONNX model has columns by input. List them.", "columns")
 
 
-_KINDS: Mapping[str, type[FileSection]] = {
-    "rule": _ByRule,
-    "python": _ByPython,
-    "onnx": _ByOnnx,
-    "skops": _BySkops,
-    "pickle": _ByPickle,
-    "http": _ByHttp,
-    "recorded": _Recorded,
-}
-
-
-def _kind_of(written: Any) -> str:
+def _kind_of(written: Mapping[str, Any]) -> str:
     """Name the kind of decision maker that a section is about."""
-    if not isinstance(written, dict):
-        return ""
-    own = [key for key in written if key in _KINDS]
-    others = [key for key in written if is_known("decision", key)]
-    return next(iter(own or others), "")
-
-
-def _tag(written: Any) -> str:
-    kind = _kind_of(written) or "recorded"
-    return kind if kind in _KINDS else "other"
-
-
-def _check_kind(written: Any) -> Any:
-    """Refuse a decision by nobody, or by two."""
-    if not isinstance(written, dict):
-        return written
     found = [key for key in written if key in _KINDS]
     found = found or [key for key in written if is_known("decision", key)]
     if len(found) > 1:
         raise fault(
             f"Name who decides: {listed(found)} are written, and only one of them can.", found[1]
         )
-    known = {key for kind in _KINDS.values() for key in kind.model_fields}
     for key in () if found else written:
-        if key not in known:
+        if key not in DecisionSection.model_fields:
             raise fault(
                 f"{shown(key)} is not a key of the section 'decision'."
                 f"{suggest(key, (*_KINDS, *names('decision')))} {_CHOICES}",
@@ -251,34 +212,7 @@ def _check_kind(written: Any) -> Any:
             )
     if not found or (found == ["recorded"] and written["recorded"] is False):
         raise fault(f"Name who decides. {_CHOICES}")
-    return written
-
-
-def _check_other(written: dict[str, Any]) -> FileSection:
-    """Check the section of a kind of another package, which takes anything under its name."""
-    kind = _kind_of(written)
-    model = create_model(kind, __base__=_Modelled, **{kind: (Any, ...)})  # type: ignore[call-overload]  # a name at run time
-    model.what = f"a decision by {kind}"
-    checked: FileSection = model.model_validate(written)
-    return checked
-
-
-if TYPE_CHECKING:
-    DecisionSection = FileSection
-else:
-    DecisionSection = Annotated[
-        Annotated[_ByRule, Tag("(rule)")]
-        | Annotated[_ByPython, Tag("(python)")]
-        | Annotated[_ByOnnx, Tag("(onnx)")]
-        | Annotated[_BySkops, Tag("(skops)")]
-        | Annotated[_ByPickle, Tag("(pickle)")]
-        | Annotated[_ByHttp, Tag("(http)")]
-        | Annotated[_Recorded, Tag("(recorded)")]
-        | Annotated[dict, AfterValidator(_check_other), Tag("(other)")],
-        Discriminator(lambda written: f"({_tag(written)})"),
-        BeforeValidator(_check_kind),
-    ]
-    """Who decides."""
+    return found[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,7 +224,7 @@ class Decider:
 
 
 def load_decision(
-    section: FileSection | None,
+    section: DecisionSection | None,
     *,
     folder: Path,
     columns: tuple[str, ...],
@@ -303,7 +237,7 @@ def load_decision(
     people are compared on, then the protected ones; no ids and no outcomes. Only the caller can
     trust code, not the file.
     """
-    if section is None or isinstance(section, _Recorded):
+    if section is None or section.recorded:
         return Decider()
     written = _plain(section)
     if scores and "threshold" in written:

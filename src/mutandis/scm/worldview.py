@@ -142,7 +142,7 @@ class Worldview(Declaration):
         >>> worldview.names
         ('gender', 'salary', 'balance')
         """
-        from mutandis.store.worldview_files import read_worldview
+        from mutandis.config.worldview import read_worldview
 
         return read_worldview(source)
 
@@ -164,7 +164,7 @@ class Worldview(Declaration):
         >>> Worldview.from_graph(nx.DiGraph([("gender", "salary"), ("salary", "balance")]))
         Worldview({'salary': Linear('gender'), 'balance': Linear('salary')})
         """
-        from mutandis.store.worldview_files import worldview_from_graph
+        from mutandis.config.worldview import worldview_from_graph
 
         return worldview_from_graph(graph)
 
