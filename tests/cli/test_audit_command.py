@@ -150,6 +150,7 @@ def test_force_replaces_results_but_no_other_folder(out: Path) -> None:
     assert not (out / "cases").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_report")
 def test_a_small_audit_loads_no_more_than_it_needs(config: Path) -> None:
     # kernels take most of a second to load, and the others a quarter of one each
@@ -174,20 +175,6 @@ def test_a_small_audit_loads_no_more_than_it_needs(config: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert (out / "report.html").is_file()
-
-
-def test_a_warning_is_a_note(config: Path) -> None:
-    config.write_text(
-        LOAN.replace("  AnnualSalary:   {equation: linear, parents: [Gender]}\n", "").replace(
-            "[AnnualSalary, Gender]", "[AnnualSalary]"
-        ),
-        encoding="utf-8",
-    )
-    result = run("audit", config, "--out", config.parent / "out")
-    assert result.exit_code == 0, result.exception
-    assert result.stderr.startswith("Note: In this worldview 'Gender' affects none")
-    record = json.loads((config.parent / "out" / "audit.json").read_text(encoding="utf-8"))
-    assert len(record["notes"]) == 1
 
 
 class TestVerify:

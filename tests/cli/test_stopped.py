@@ -48,6 +48,7 @@ def config(tmp_path: Path) -> Path:
     return write_config(tmp_path, CONFIG, rows=60)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "code", "words"),
     [(signal.SIGINT, 130, "Ctrl-C"), (signal.SIGTERM, 143, "SIGTERM")],
@@ -86,6 +87,7 @@ def run_broken(config: Path, *options: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_an_unexpected_error_is_named_but_not_quoted(config: Path) -> None:
     done = run_broken(config)
     assert done.returncode == 70
@@ -96,6 +98,7 @@ def test_an_unexpected_error_is_named_but_not_quoted(config: Path) -> None:
     assert not (config.parent / "out").exists()
 
 
+@pytest.mark.slow
 def test_debug_shows_where_it_happened(config: Path) -> None:
     done = run_broken(config, "--debug")
     assert "Traceback" in done.stderr

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,13 +11,13 @@ import pytest
 
 import mutandis as mm
 from mutandis.decision import with_threshold
-from mutandis.decision.maker import DecisionMaker, RecordAgreement, query_records
+from mutandis.decision.maker import DecisionMaker, RecordAgreement
 from mutandis.errors import DecisionError, PlanError
 from mutandis.rooms.endpoint import HttpMaker
 from mutandis.rooms.models import load_onnx, load_skops
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
 LIMIT = 30.0
@@ -131,50 +129,6 @@ def check_same(table: pd.DataFrame, expected: mm.Audit, maker: Any) -> mm.Audit:
     assert described["threshold"] == LIMIT
     json.dumps(described)
     return found
-
-
-@pytest.fixture
-def served() -> Iterator[list[dict[str, Any]]]:
-    """Serve the sum; give what was asked, with the port in front."""
-    asked: list[dict[str, Any]] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        timeout = 10
-
-        def do_POST(self) -> None:
-            rows = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            asked.extend(rows)
-            body = json.dumps({"scores": [row["salary"] + row["balance"] for row in rows]})
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body.encode())
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            """Stay silent."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    asked.append({"port": server.server_address[1]})
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield asked
-    server.shutdown()
-    server.server_close()
-    thread.join(10)
-
-
-def test_an_endpoint_is_asked_once_about_both_worlds(
-    table: pd.DataFrame, expected: mm.Audit, served: list[dict[str, Any]]
-) -> None:
-    url = f"http://127.0.0.1:{served.pop()['port']}/sum"
-    endpoint = HttpMaker(url=url, columns=("salary", "balance"), batch=40)
-    found = check_same(table, expected, maker := with_threshold(endpoint, LIMIT))
-    both = pd.concat([table[NAMES], found.counterfactuals()[NAMES]]).drop_duplicates()
-    assert len(served) == len(both) < 600
-    assert {tuple(row) for row in served} == {("salary", "balance")}
-    assert sum(query["rows"] for query in query_records(maker)) == len(both)
 
 
 def test_a_model_that_reads_the_outcome_is_refused(table: pd.DataFrame) -> None:

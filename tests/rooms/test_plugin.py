@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import sys
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 import mutandis as mm
 from mutandis import registry
-from mutandis.errors import InputError, PlanError, SettingsError
-from mutandis.store.duckdb_reader import open_files
-from mutandis.store.tables import TableFiles, column_names
+from mutandis.errors import PlanError, SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-    from contextlib import AbstractContextManager
+    from collections.abc import Iterator
 
-    from mutandis.store.duckdb_reader import Relation
 
 PLUGIN = Path(__file__).parents[2] / "examples" / "plugin"
 CONFIG = """\
@@ -108,59 +103,6 @@ def test_built_in_names_come_first_and_cannot_be_replaced(
             similarity=mm.Similarity(distance="number"),
             ks=(1,),
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class CopiedTable:
-    """A database of another package: its tables are CSV files."""
-
-    url: str
-    query: str
-    password_env: str | None = None
-    order_by: str | None = None
-    folder: Path = Path()
-
-    @property
-    def name(self) -> str:
-        return self.url
-
-    @property
-    def _files(self) -> TableFiles:
-        return TableFiles(path=self.url.partition("://")[2], folder=self.folder)
-
-    def describe(self) -> dict[str, Any]:
-        return {"kind": "database", "url": self.url, "query": self.query}
-
-    def column_names(self) -> tuple[str, ...]:
-        return column_names(self._files)
-
-    def open(self, columns: Collection[str] | None) -> AbstractContextManager[Relation]:
-        return open_files(self._files, columns)
-
-    def sha256(self) -> str:
-        return self._files.sha256()
-
-
-def test_a_database_of_another_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_registered", {})
-    mm.datasets.loan(n=100, seed=1).to_csv(tmp_path / "loan.csv", index=False)
-    text = CONFIG.format(decision="rule: AnnualSalary + 5 * AccountBalance > 225000")
-    text = text.replace("coarse", "gower").replace("ks: [40]", "ks: [3]")
-    audits = []
-    for source in ("source: loan.csv", "url: 'copied://loan.csv', query: SELECT 1"):
-        written = text.replace("source: loan.csv", source)
-        (tmp_path / "audit.yaml").write_text(written, encoding="utf-8")
-        if "copied" in source:
-            with pytest.raises(InputError, match=r"The url cannot be read\. It begins"):
-                mm.read_plan(tmp_path / "audit.yaml")
-            registry.register("table", "copied", f"{__name__}:CopiedTable")
-        audits.append(mm.read_plan(tmp_path / "audit.yaml").run())
-    first, second = (each.counts().to_dict("list") for each in audits)
-    assert first == second
-    audits[1].save(tmp_path / "results")
-    assert mm.verify_results(tmp_path / "results").source == "same"
-    (tmp_path / "loan.csv").write_text("AnnualSalary\n1\n")
-    assert mm.verify_results(tmp_path / "results").source == "changed"
 
 
 @pytest.mark.parametrize("kind", ["decision", "distance", "room", "table"])

@@ -24,6 +24,9 @@ from mutandis.store.tables import column_names, read_source, source_of
 if TYPE_CHECKING:
     from tests.conftest import Server
 
+# a server is started
+pytestmark = pytest.mark.slow
+
 TABLE = """
 CREATE TABLE people (
     id bigint PRIMARY KEY, pay numeric(12, 2), big numeric(20, 0), rate numeric, score real,
@@ -124,14 +127,6 @@ def test_what_a_server_lets_pass_is_never_committed(server: Server) -> None:
         read_source(ask(server, "SELECT lo_create(77) AS made"))
     left = read_source(ask(server, "SELECT count(*) AS n FROM pg_largeobject_metadata"))
     assert left.frame["n"].tolist() == [0]
-
-
-def test_a_query_may_end_in_a_comment_or_have_columns_of_any_name(server: Server) -> None:
-    query = 'SELECT id AS "a "" b", job AS "Job", job AS "JOB" FROM people -- all of them'
-    found = read_source(ask(server, query), columns=['a " b', "JOB"])
-    assert found.columns == ['a " b', "JOB"]
-    with pytest.raises(InputError, match="several columns of the same name: 'id'"):
-        column_names(ask(server, "SELECT id, id FROM people"))
 
 
 def test_rows_are_sorted_by_id_so_that_the_hash_stays(server: Server) -> None:
@@ -281,26 +276,12 @@ def test_what_a_user_may_not_read(server: Server, monkeypatch: pytest.MonkeyPatc
         assert not {name, "guest", f"{name}'"} & set(re.split(r"[^\w']+", str(caught.value)))
 
 
-def test_dates_and_numbers_beyond_all_bounds(server: Server) -> None:
-    query = "SELECT 1 AS id, DATE 'infinity' AS born, 1e300::numeric AS big, 1e400::numeric AS far"
-    found = read_source(ask(server, query)).frame
-    assert found["born"].isna().tolist() == [True]
-    assert found["big"].tolist() == [1e300]
-    with pytest.raises(UnknownColumnError, match="Unknown column 'person'"):
-        read_source(ask(server, query, order_by="person"))
-
-
 def test_an_answer_without_end(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MUTANDIS_LIMITS", "0.0001")
     rows = "SELECT generate_series(1, 1000000000) AS a, 1 AS b"
     with pytest.raises(InputError, match=r"at least [0-9,]+ rows, and 2 .* limit is 50,000 values"):
         read_source(ask(server, rows))
     assert len(read_source(ask(server, f"{rows} LIMIT 20000"))) == 20_000
-
-
-def test_an_empty_answer(server: Server) -> None:
-    table = read_source(ask(server, "SELECT id, job, pay FROM people WHERE false"))
-    assert (len(table), table.columns) == (0, ["id", "job", "pay"])
 
 
 HOSTILE_NAMES = [
@@ -346,30 +327,16 @@ HOSTILE_VALUES = [
     "repeat('9', 5000)::numeric",
     "'infinity'::timestamptz",
     "'-infinity'::date",
-    "'4713-01-01 BC'::timestamp",
-    "'294276-12-31'::timestamp",
-    "'24:00'::time",
     "'178000000 years'::interval",
     r"'\x00ff00'::bytea",
     "repeat('SECRET', 200000)",
     "ARRAY[ARRAY[1, NULL], ARRAY[2, 3]]",
     "ROW(1, 'SECRET')",
-    "'[1,2)'::int4range",
-    "'10.0.0.0/8'::inet",
     "B'0101'",
-    "point(1, 2)",
     "'<a>SECRET</a>'::xml",
-    "'SECRET'::tsvector",
     '\'{"a": [{"b": "SECRET"}]}\'::jsonb',
-    "'{}'::json",
     "NULL",
-    "''",
     "chr(1) || chr(27) || chr(65533)",
-    "'SECRET'::name",
-    "1::oid",
-    "'a=>1'::text COLLATE \"C\"",
-    "'people'::regclass",
-    "pg_snapshot '10:20:10,14'",
     "'00000000-0000-0000-0000-000000000000'::uuid",
     "'1000000000000'::money",
 ]

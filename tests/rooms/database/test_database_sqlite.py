@@ -48,11 +48,6 @@ def test_a_table_of_sqlite(folder: Path) -> None:
     assert found["late"].iloc[[1, -1]].tolist() == [1.0, 0.5]
 
 
-def test_an_absolute_path(folder: Path) -> None:
-    source = DatabaseQuery(url=f"sqlite:////{str(folder)[1:]}/people.db", query="SELECT 1 AS x")
-    assert read_source(source).frame["x"].tolist() == [1]
-
-
 def test_a_file_of_sqlite_can_be_named_as_a_source(folder: Path) -> None:
     path = folder / "audit.yaml"
     path.write_text(

@@ -11,7 +11,7 @@ import pytest
 
 import mutandis as mm
 from mutandis.data.population import Population
-from mutandis.errors import RootError, WorldviewError
+from mutandis.errors import WorldviewError
 from mutandis.rooms.dowhy import DowhyMechanism
 from mutandis.scm import Linear, Worldview
 
@@ -90,7 +90,7 @@ def _parents(edges: Edges) -> dict[str, list[str]]:
     return {child: [cause for cause, effect in edges if effect == child] for _, child in edges}
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(12))
 def test_linear_models_three_ways(seed: int) -> None:
     edges, table = _random_model(seed)
     model = _fitted(edges, table)
@@ -107,14 +107,6 @@ def test_linear_models_three_ways(seed: int) -> None:
         names = list(adapter.graph.names)
         _assert_same(adapter.counterfactuals(people, do=do).population, expected, names=names)
         _assert_same(ours.counterfactuals(people, do=do).population, expected, names=names)
-
-
-def test_random_models_are_worth_testing() -> None:
-    models = [_random_model(seed)[0] for seed in range(25)]
-    sizes = {len({name for edge in edges for name in edge}) for edges in models}
-    assert sizes >= {3, 4, 5, 6}
-    # parents that come in another order than DoWhy's
-    assert any(causes != sorted(causes) for edges in models for causes in _parents(edges).values())
 
 
 def test_numbers_by_hand() -> None:
@@ -234,16 +226,6 @@ def test_categorical_causes_as_dowhy_has_them(kind: str, numeric_too: bool) -> N
     assert (unmoved == has_it).all()
 
 
-def test_booleans_of_dowhy_may_be_zero_and_one_in_the_table() -> None:
-    table = _loan_table()
-    model = _fitted([("Gender", "Salary")], table.assign(Gender=table["Gender"] == 1))
-    nominal = mm.Attribute(name="Gender", kind=mm.AttributeKind.NOMINAL)
-    people = Population.from_frame(table, columns=["Salary"], attributes=[nominal])
-    after = Worldview.from_dowhy(model).counterfactuals(people, do={"Gender": 0}).population
-    expected = _of_dowhy(model, table.assign(Gender=table["Gender"] == 1), {"Gender": False})
-    _assert_same(after, expected, names=["Salary"])
-
-
 def test_fitting_the_model_again_changes_no_worldview() -> None:
     table = _loan_table()
     model = _fitted(LOAN, table)
@@ -270,15 +252,6 @@ def test_shuffling_the_rows_changes_not_a_bit() -> None:
         shuffled = _people(table.iloc[order])
         there = worldview.counterfactuals(shuffled, do={"c": 0.7}).population.numbers("y")
         assert there.tobytes() == here[order].tobytes()
-
-
-def test_facts_other_than_those_of_the_fit() -> None:
-    model = _fitted(LOAN, _loan_table())
-    other = _loan_table(rows=60, seed=99)
-    after = Worldview.from_dowhy(model).counterfactuals(_people(other), do={"Gender": 0})
-    _assert_same(
-        after.population, _of_dowhy(model, other, {"Gender": 0}), names=["Salary", "Balance"]
-    )
 
 
 # the audit
@@ -335,22 +308,6 @@ def test_an_audit_of_a_model_that_has_the_decision_in_it() -> None:
     audit = _audit(table, worldview=Worldview.from_dowhy(model, outcome="Approved"))
     without = _audit(table, worldview=Worldview.from_dowhy(_fitted(LOAN, table)))
     assert audit.counts().equals(without.counts())
-
-
-def test_a_protected_attribute_with_causes_is_refused() -> None:
-    table = _decided().assign(Parents=lambda t: t["Gender"] * 0.5 + np.arange(len(t)) % 2)
-    model = _fitted([*LOAN, ("Parents", "Gender")], table)
-    with pytest.raises(RootError, match=r"'Gender' must be a root.*'Parents'"):
-        _audit(table, worldview=Worldview.from_dowhy(model))
-
-
-def test_mechanisms_and_our_equations_in_one_worldview() -> None:
-    table = _loan_table()
-    taken = Worldview.from_dowhy(_fitted(LOAN, table)).equations["Salary"]
-    mixed = Worldview({"Salary": taken, "Balance": Linear("Salary", "Gender")})
-    after = mixed.counterfactuals(_people(table), do={"Gender": 0}).population
-    expected = _of_dowhy(_fitted(LOAN, table), table, {"Gender": 0})
-    _assert_same(after, expected, names=["Salary", "Balance"])
 
 
 # what it says of itself

@@ -6,8 +6,6 @@ import datetime as dt
 import hashlib
 import json
 import socket
-import subprocess
-import sys
 import threading
 import time
 from dataclasses import dataclass, field
@@ -208,14 +206,6 @@ def test_only_what_is_meant_is_sent_and_to_no_other_address(
     assert "s3cret" not in caplog.text
 
 
-def test_the_client_is_imported_when_an_endpoint_is_asked() -> None:
-    code = (
-        "import sys; from mutandis.rooms.endpoint import HttpMaker; "
-        "HttpMaker(url='https://bank.example/', columns=('a',)); assert 'httpx' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)  # noqa: S603
-
-
 def test_scores_need_a_threshold_and_a_threshold_needs_scores(endpoint: Endpoint) -> None:
     endpoint.respond = lambda rows: ok({"scores": [row["salary"] / 100 for row in rows]})
     assert decide(with_threshold(endpoint.maker(), 0.2), TABLE, GRANTED).tolist() == REFUSED
@@ -284,16 +274,6 @@ def test_a_wait_beyond_the_deadline_is_not_begun(endpoint: Endpoint) -> None:
     assert "did not finish within 5 seconds; batch 1" in refusal(endpoint.maker(**policy))
     assert time.monotonic() - started < 4
     assert len(endpoint.bodies) == 1
-
-
-def test_a_dropped_connection_is_tried_again(endpoint: Endpoint) -> None:
-    def hang_up(rows: Any) -> Answer:
-        raise ConnectionError
-
-    endpoint.scripted = [hang_up]
-    maker = endpoint.maker()
-    assert decide(maker, TABLE, GRANTED).tolist() == REFUSED
-    assert [query["status"] for query in maker.queries] == ["a broken connection", 200]
 
 
 # --- failures that do not -------------------------------------------------------------------------
@@ -414,14 +394,6 @@ def test_garbage(endpoint: Endpoint, body: bytes, said: str) -> None:
     assert len(endpoint.bodies) == 1
 
 
-@pytest.mark.parametrize("scores", [["0.5"] * 7, [True] * 7, [[0.5]] * 7])
-def test_scores_that_are_none(endpoint: Endpoint, scores: list[Any]) -> None:
-    endpoint.respond = lambda rows: ok(scores)
-    message = refusal(with_threshold(endpoint.maker(), 0.5))
-    assert "not with a number" in message
-    assert "A threshold is declared" in message
-
-
 def test_a_log_that_cannot_be_written_stops_before_anything_is_sent(
     endpoint: Endpoint, tmp_path: Path
 ) -> None:
@@ -429,14 +401,6 @@ def test_a_log_that_cannot_be_written_stops_before_anything_is_sent(
     assert "query log 'queries.jsonl' cannot be written" in message
     assert str(tmp_path) not in message
     assert not endpoint.bodies
-
-
-def test_what_was_answered_before_a_failure_is_not_asked_again(endpoint: Endpoint) -> None:
-    endpoint.scripted = [by_salary, failing(404)]
-    maker = endpoint.maker(batch=4)
-    refusal(maker)
-    assert decide(maker, TABLE, GRANTED).tolist() == REFUSED
-    assert [len(json.loads(body)) for body in endpoint.bodies] == [4, 3, 3]
 
 
 # --- rows as JSON ---------------------------------------------------------------------------------

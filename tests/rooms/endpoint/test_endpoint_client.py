@@ -172,12 +172,6 @@ def test_an_answer_that_breaks_off_may_come_another_time(answer: bytes) -> None:
         assert transport.post(b"[]", within=5).body == b"[]"
 
 
-def test_a_server_that_hangs_up_after_each_answer() -> None:
-    closing = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n[]"
-    with serving([closing], [closing]) as transport:
-        assert [transport.post(b"[]", within=5).status for _ in range(2)] == [200, 200]
-
-
 def test_an_answer_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mutandis.rooms.endpoint.client._BYTES", 100)
     endless = b"HTTP/1.1 200 OK\r\n\r\n" + b" " * 1000

@@ -17,9 +17,8 @@ from mutandis.engine.methods import METHODS
 from mutandis.errors import PlanError
 from mutandis.report.case_file import case_document
 from mutandis.report.context import ReportContext
-from mutandis.report.formatting import count, distance, signed
+from mutandis.report.formatting import distance, signed
 from mutandis.report.sentences import summarise
-from mutandis.rooms.compliance import write_text
 from mutandis.rooms.explorer.pages import Explorer, Request
 from mutandis.rooms.explorer.people import VERDICTS, Selection
 from mutandis.rooms.explorer.views import Lens, Person, TwoAudits, draw_dots
@@ -67,16 +66,6 @@ def test_counts_at_other_levels_are_those_of_another_audit(
     for row in lens.counts(view):
         again = expected.count(row["method"], view.k)
         assert {name: row[name] for name in again} == again
-
-
-def test_counts_are_shown_with_their_change(visit: Callable[[Audit], Any], loan: Audit) -> None:
-    text = visit(loan).get("/?tau=0.3").text
-    before, after = (
-        each.count("cst_matched", loan.plan.settings.primary[1])["cases"]
-        for each in (loan, loan.with_levels(tau=0.3))
-    )
-    assert after < before
-    assert f"{count(after)} ({after - before:+d})" in text
 
 
 def test_several_protections_have_an_overview(visit: Callable[[Audit], Any]) -> None:
@@ -270,29 +259,7 @@ def test_dots_are_filled_from_her_own_level_on() -> None:
         assert dot.refused == (LEVELS.index(each.outcome) >= LEVELS.index(own))
 
 
-def test_tables_of_people_can_be_exported(scaled: Audit, tmp_path: Any) -> None:
-    pytest.importorskip("openpyxl")
-    for name in ("people.csv", "people.xlsx"):
-        scaled.export(tmp_path / name)
-    header = (tmp_path / "people.csv").read_text(encoding="utf-8").splitlines()[0]
-    assert ("worse_control" if scaled.plan.outcome.kind.listing else "mean_control") in header
-    for kind in ("prima-facie", "model-card"):
-        text = str(write_text(scaled, kind))
-        assert "refused" not in text.replace("refused to", "")
-
-
 SHOWN = ("p_control", "p_test", "delta_p", "ci_low", "ci_high", "p_value", "q_value", "verdict")
-
-
-@pytest.mark.parametrize("method", ["cst_matched", "cst_without"])
-def test_with_the_whole_effect_her_findings_are_those_of_the_audit(
-    loan: Audit, method: str
-) -> None:
-    expected = loan.findings(method, k=20)
-    for place in (0, 7, 50):
-        row = find_with_part(loan, place, METHODS[method], 20, Fraction(1)).columns()
-        for name in SHOWN:
-            np.testing.assert_equal(row[name][0], expected[name].iloc[place], err_msg=name)
 
 
 def test_the_verdict_falls_at_the_tipping_point(loan: Audit) -> None:
@@ -370,12 +337,6 @@ def test_the_case_file_is_that_of_the_audit(
         assert str(id_) not in answer.headers["content-disposition"]
 
 
-def test_another_format_is_refused(visit: Callable[[Audit], Any], loan: Audit) -> None:
-    answer = visit(loan).get("/person/4/case-file?format=exe")
-    assert answer.status_code == 400
-    assert "html, json" in answer.text
-
-
 def _loan(rows: Any = None, **changes: Any) -> Audit:
     table = mm.datasets.loan(n=600, seed=1)
     given: dict[str, Any] = {
@@ -441,20 +402,6 @@ def test_levels_are_a_reason(first: Audit) -> None:
     assert [(each.kind, each.name, each.first, each.second) for each in two.reasons()] == [
         ("settings", "tau", "0.0", "0.3")
     ]
-
-
-def test_levels_of_a_view_are_a_reason(first: Audit) -> None:
-    lens = Lens(first)
-    two = TwoAudits(lens, Lens(first.with_levels(alpha=0.01)), lens.read_view({"tau": "0.2"}))
-    assert [(each.name, each.first, each.second) for each in two.reasons()] == [
-        ("alpha", "0.05", "0.01"),
-        ("tau", "0.2", "0.0"),
-    ]
-
-
-def test_another_model_is_a_reason(first: Audit) -> None:
-    two = _compared(first, _loan(decision="AnnualSalary > 60000"))
-    assert {each.kind for each in two.reasons()} == {"b()"}
 
 
 def test_other_data_are_a_reason_and_people_are_found_by_their_ids(first: Audit) -> None:

@@ -217,18 +217,6 @@ def test_a_run_is_cancelled(saved: Audit, monkeypatch: pytest.MonkeyPatch) -> No
     assert trial.result is None
 
 
-def test_what_fails_in_a_run_is_said_without_values(
-    saved: Audit, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(plan: Plan, *, progress: Any) -> Any:
-        raise ValueError("a value of the table")
-
-    monkeypatch.setattr("mutandis.auditing.plan.Plan.run", fail)
-    trial = Trial(_draft(saved))
-    trial.wait(20)
-    assert trial.failure == "The run failed (ValueError)."
-
-
 def test_another_status_can_be_compared_with(visit: Callable[[Audit], Any]) -> None:
     audit = mm.audit(
         {

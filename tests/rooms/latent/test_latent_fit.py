@@ -9,11 +9,10 @@ import pytest
 from scipy import stats
 
 from mutandis.data.columns import Categories, Numbers
-from mutandis.data.population import Population
 from mutandis.errors import EquationError, MutandisWarning
 from mutandis.rooms.latent import FittedLatent, Latent, standard_attributes
-from mutandis.rooms.latent.fit import log_posterior, maximise, moments
-from mutandis.scm import Count, Linear, Worldview
+from mutandis.rooms.latent.fit import log_posterior, moments
+from mutandis.scm import Count, Linear
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -95,16 +94,6 @@ def test_the_mode_is_that_of_the_normal_likelihood_by_hand(newton_step: NewtonSt
     assert np.abs(newton_step(log_posterior, np.ravel(found, order="F"))).max() < 1e-4
 
 
-def test_the_gradient_vanishes_at_the_mode_and_every_step_away_goes_down() -> None:
-    attributes, counts = standard_attributes(THREE, school(400))
-    parts = list(attributes.values())
-    mode = np.concatenate(list(maximise(attributes, counts).values()))
-    height, gradient = log_posterior(parts, counts, mode)
-    assert np.abs(gradient).max() < 1e-2  # of a log posterior that 400 rows add up to
-    for direction in np.random.default_rng(0).normal(size=(20, len(mode))):
-        assert log_posterior(parts, counts, mode + 0.01 * direction)[0] < height
-
-
 def test_the_gradient_is_that_of_the_posterior() -> None:
     attributes, counts = standard_attributes(THREE, school(60))
     parts = list(attributes.values())
@@ -120,21 +109,6 @@ def test_the_gradient_is_that_of_the_posterior() -> None:
         for unit in np.eye(len(at))
     ]
     np.testing.assert_allclose(gradient, numeric, rtol=1e-6, atol=1e-6)
-
-
-@pytest.mark.slow
-def test_known_loadings_are_recovered_and_the_error_shrinks() -> None:
-    def error(rows: int) -> float:
-        fits = [loadings(THREE.fit(school(rows, seed=seed))) for seed in range(3)]
-        return float(
-            np.mean(
-                [abs(fit[c] - true) / true for fit in fits for c, true in TRUE_LOADINGS.items()]
-            )
-        )
-
-    small, large = error(250), error(8000)
-    assert large < 0.03
-    assert large < small / 3  # √32 = 5.7 is to be expected
 
 
 def test_coefficients_and_noise_are_recovered() -> None:
@@ -164,16 +138,6 @@ def test_of_two_normal_attributes_only_the_product_of_loadings_is_known() -> Non
     assert standard[0] == pytest.approx(standard[1], rel=0.05)
 
 
-def test_the_log_link_is_a_normal_attribute_of_the_logarithm() -> None:
-    columns = school(500)
-    salary = Numbers(np.exp(numbers(columns, "Maths")))
-    plain = TWO.fit(columns).parameters
-    logged = Latent("Skill", {"Maths": Linear("Group", link="log"), "Music": Linear("Group")})
-    again = logged.fit({**columns, "Maths": salary}).parameters
-    assert again["Maths"].loading == pytest.approx(plain["Maths"].loading, rel=1e-6)
-    assert again["Maths"].deviation == pytest.approx(plain["Maths"].deviation, rel=1e-6)
-
-
 def test_equal_rows_are_counted_not_repeated() -> None:
     columns = school(40)
     twice = {name: column.take(np.repeat(np.arange(40), 2)) for name, column in columns.items()}
@@ -189,22 +153,6 @@ def test_equal_rows_are_counted_not_repeated() -> None:
     assert single.tolist() == [1] * 40
     expected = 2.0 * float(moments(evidence).log_marginal.sum())
     assert log_posterior(parts, counts, at)[0] - prior == pytest.approx(expected, rel=1e-12)
-
-
-def test_rows_in_another_order_give_the_same_bits() -> None:
-    columns = school(300)
-    order = np.random.default_rng(5).permutation(300)
-    worldview = Worldview({}, latents=[THREE])
-
-    def fit(chosen: Columns) -> Mapping[str, object]:
-        table = {name: numbers(chosen, name) for name in chosen}
-        people = Population.from_frame(table, columns=list(table))
-        fitted = worldview.fit(people).latents[0]
-        assert isinstance(fitted, FittedLatent)
-        return fitted.parameters
-
-    shuffled = {name: column.take(order) for name, column in columns.items()}
-    assert dict(fit(columns)) == dict(fit(columns)) == dict(fit(shuffled))
 
 
 def test_an_attribute_that_falls_as_the_other_rises_has_no_loading() -> None:

@@ -104,17 +104,6 @@ def test_unknown_types_are_listed_and_refused_until_they_are_trusted(tmp_path: P
     assert decide(maker, TABLE, YES_NO).all()
 
 
-def test_a_skops_model_must_be_told_its_columns_if_it_forgot_them(tmp_path: Path) -> None:
-    path = saved(fitted(matrix=True), tmp_path / "m.skops")
-    with pytest.raises(DecisionError, match=r"LogisticRegression in 'm\.skops' does not store"):
-        load_skops(path)
-    maker = load_skops(path, columns=["salary"])
-    thousands = TABLE.assign(salary=TABLE["salary"] / 1000)
-    expected = fitted(matrix=True).predict(thousands[["salary"]].to_numpy()) == "no"
-    assert 0 < expected.sum() < 60
-    assert decide(maker, thousands, YES_NO).tolist() == expected.tolist()
-
-
 def test_what_is_no_skops_model(tmp_path: Path) -> None:
     path = saved({"a": 1}, tmp_path / "dict.skops")
     with pytest.raises(DecisionError, match="holds dict, which has no predict method"):
@@ -257,26 +246,6 @@ def test_a_function_beside_the_settings(folder: Path) -> None:
     }
 
 
-def test_a_model_in_a_module(folder: Path) -> None:
-    maker = load_function("credit_of_the_bank:model", folder=folder)
-    assert decide(maker, BANK_TABLE, YES_NO).tolist() == [True, True]
-    assert describe_maker(maker)["type"] == "Model"
-    assert "is a class" in import_refused("credit_of_the_bank:Model", folder)
-    assert "int is not a decision maker" in import_refused("credit_of_the_bank:limit", folder)
-
-
-def test_a_module_in_a_package(folder: Path) -> None:
-    package = folder / "models_of_the_bank"
-    package.mkdir()
-    (package / "__init__.py").touch()
-    (package / "credit.py").write_text("def decide(table): return [True] * len(table)\n")
-    maker = load_function("models_of_the_bank.credit:decide", folder=folder)
-    assert decide(maker, BANK_TABLE, YES_NO).tolist() == [False, False]
-    assert "no module 'models_of_the_bank.debit'" in import_refused(
-        "models_of_the_bank.debit:decide", folder
-    )
-
-
 @pytest.mark.parametrize(
     "reference",
     ["decide", "credit.decide", "credit:", ":decide", "credit:a.b", "cre dit:a", "a:b:c", "..os:a"],
@@ -308,23 +277,3 @@ def test_a_namesake_is_not_mistaken_for_the_module(folder: Path) -> None:
     # without a file of that name in the folder it is the installed one that is meant
     (folder / "json.py").unlink()
     assert describe_maker(load_function("json:dumps", folder=folder))["function"] == "json:dumps"
-
-
-@pytest.mark.parametrize(
-    ("body", "said"),
-    [
-        ("raise ValueError(table['who'][0])", "stopped with ValueError on a table of 2 rows"),
-        ("return ['no']", "1 answers (list) for 2 rows"),
-        ("return [None, 'no']", "gave no answer in 1 of 2 rows"),
-        ("return [float('nan'), 'no']", "gave no answer in 1 of 2 rows"),
-        ("import absent_from_the_bank", "stopped with ModuleNotFoundError"),
-    ],
-)
-def test_functions_that_fail(folder: Path, body: str, said: str) -> None:
-    (folder / "failing_of_the_bank.py").write_text(f"def decide(table):\n    {body}\n")
-    maker: Any = load_function("failing_of_the_bank:decide", folder=folder)
-    with pytest.raises(DecisionError) as caught:
-        decide(maker, BANK_TABLE, YES_NO)
-    assert said in str(caught.value)
-    assert "function failing_of_the_bank:decide" in str(caught.value)
-    assert "Jane" not in str(caught.value)
