@@ -35,16 +35,6 @@ def loan(
 ) -> pd.DataFrame:
     r"""Generate loan applications by the paper's structural equations.
 
-    Parameters
-    ----------
-    n
-        Applications drawn. Those with a negative salary or balance are dropped, as the publication
-        did, so that slightly fewer come back.
-    seed
-        A seed, or a generator.
-    protected_share
-        P(A = 1), the share of women. The published data has 0.35; the paper's text says 0.45.
-
     Returns
     -------
     pandas.DataFrame
@@ -92,12 +82,7 @@ def loan(
 
 
 def loan_counterfactuals(table: pd.DataFrame) -> pd.DataFrame:
-    """Give every applicant's true attributes under do(Gender := 0): (u1, 0.3·u1 + u2).
-
-    Parameters
-    ----------
-    table
-        Applications with the columns of `loan`.
+    """Return every applicant's true attributes under do(Gender := 0): (u1, 0.3·u1 + u2).
 
     Examples
     --------
@@ -115,12 +100,7 @@ def loan_counterfactuals(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def loan_expected_refusals(table: pd.DataFrame) -> NDArray[np.float64]:
-    r"""Give the share of women with these attributes who would be refused as men.
-
-    Parameters
-    ----------
-    table
-        Applications of women, with AnnualSalary and AccountBalance; u1 and u2 are not used.
+    r"""Return the share of women with these attributes who would be refused as men.
 
     Notes
     -----
@@ -162,7 +142,7 @@ def _loss_weights(earned: NDArray[np.int64], losses: NDArray[np.int64]) -> NDArr
 def _balance_losses_up_to(
     most: NDArray[np.float64], rest: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Give Pr(C ≤ most | r), for C the loss of balance in units of 300."""
+    """Return Pr(C ≤ most | r), for C the loss of balance in units of 300."""
     from scipy.special import ndtr
 
     deviation = _BALANCE_NOISE / _BALANCE_LOSS

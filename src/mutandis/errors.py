@@ -13,33 +13,6 @@ from unicodedata import category
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-__all__ = [
-    "AlignmentError",
-    "CycleError",
-    "DecisionError",
-    "EquationError",
-    "FormulaError",
-    "GroupSizeError",
-    "InputError",
-    "KindError",
-    "MissingValuesError",
-    "MutandisError",
-    "MutandisWarning",
-    "OutcomeError",
-    "OutputError",
-    "PlanError",
-    "ProtectionError",
-    "RootError",
-    "SettingsError",
-    "UnknownColumnError",
-    "UnknownIdError",
-    "WorldviewError",
-    "listed",
-    "printable",
-    "shown",
-    "suggest",
-]
-
 _SHOWN = 60
 _LISTED = 12
 _COMPARED = 200  # characters of a name
@@ -189,28 +162,17 @@ def listed(names: Collection[str], *, near: object = None, most: int = _LISTED) 
     """
     order = list(names)
     if near is not None and len(order) > most:
-        order = _nearest_first(str(near), order)
+        from difflib import get_close_matches
+
+        short = [str(name)[:_COMPARED] for name in order]
+        close = get_close_matches(str(near)[:_COMPARED], short, n=most, cutoff=_ALIKE)
+        order.sort(key=lambda name: -_place(close, str(name)[:_COMPARED]))
     some = ", ".join(map(shown, order[:most]))
     return some if len(order) <= most else f"{some} and {len(order) - most} more"
 
 
-def _nearest_first(name: str, others: Iterable[str]) -> list[str]:
-    """Put names that are like one, or contain it, before the others, which keep their order."""
-    from difflib import SequenceMatcher
-
-    wanted = name.casefold()[:_COMPARED]
-    matcher = SequenceMatcher(autojunk=False)
-    matcher.set_seq2(wanted)
-
-    def distance(other: str) -> float:
-        known = str(other).casefold()[:_COMPARED]
-        matcher.set_seq1(known)
-        ratio = matcher.ratio()
-        # of names without anything in common, none is nearer than another
-        contained = bool(known and wanted) and (wanted in known or known in wanted)
-        return -ratio - contained if contained or ratio > _ALIKE else 0.0
-
-    return sorted(others, key=distance)
+def _place(close: list[str], name: str) -> int:
+    return len(close) - close.index(name) if name in close else 0
 
 
 def suggest(name: object, known: Iterable[str]) -> str:

@@ -45,7 +45,7 @@ _REMEDY_DATE = (
 
 
 def frozen(array: NDArray[_T]) -> NDArray[_T]:
-    """Give a read-only view of the array."""
+    """Return a read-only view of the array."""
     view = array.view()
     view.flags.writeable = False
     return view
@@ -112,7 +112,7 @@ class Categories:
         return tuple(self.levels[code] for code in np.flatnonzero(self.counts()))
 
     def look_up(self, values: Mapping[Any, Any], *, otherwise: Any) -> NDArray[Any]:
-        """Give each row the value of its level; `otherwise` if it has none, or is missing."""
+        """Return each row the value of its level; `otherwise` if it has none, or is missing."""
         # one more slot at the end, which the code -1 of a missing value falls into
         by_code = [*(values.get(level, otherwise) for level in self.levels), otherwise]
         return np.array(by_code)[self.codes]
@@ -122,7 +122,7 @@ class Categories:
         return next((code for code, level in enumerate(self.levels) if _same(level, value)), None)
 
     def filled(self, code: int) -> Categories:
-        """Give a column of the same length that holds one level throughout, without memory."""
+        """Return a column of the same length that holds one level throughout, without memory."""
         return Categories(np.broadcast_to(np.int32(code), len(self.codes)), self.levels)
 
 
@@ -130,7 +130,7 @@ Column = Numbers | Categories
 
 
 def plain_values(column: Column) -> NDArray[Any]:
-    """Give values as they were read: numbers, or levels with None where one is missing."""
+    """Return values as they were read: numbers, or levels with None where one is missing."""
     if isinstance(column, Numbers):
         return column.values
     return np.array([*map(plain_value, column.levels), None], dtype=object)[column.codes]
@@ -243,7 +243,7 @@ def read_categories(series: nw.Series[Any], levels: tuple[Any, ...] = ()) -> Cat
 def number_levels(
     name: str, codes: NDArray[np.signedinteger], found: Sequence[Any], levels: tuple[Any, ...] = ()
 ) -> Categories:
-    """Give codes into levels as they were found other ones: into these sorted, or as declared."""
+    """Return codes into levels as they were found other ones: into these sorted, or as declared."""
     ordered = levels or in_order(found)
     place = {level: code for code, level in enumerate(ordered)}
     unknown = [code for code, level in enumerate(found) if level not in place]
@@ -259,7 +259,7 @@ def number_levels(
 
 
 def _look_up(values: NDArray[np.int32], codes: NDArray[np.signedinteger]) -> NDArray[np.int32]:
-    """Give ``values[codes]``, without the full-width copy of the codes that numpy makes first."""
+    """Return ``values[codes]``, without the full-width copy of the codes that numpy makes first."""
     found = empty(len(codes), np.int32)
     for start in range(0, len(codes), _AT_ONCE):
         rows = slice(start, start + _AT_ONCE)
@@ -279,7 +279,7 @@ def _sort_key(level: object) -> tuple[int, Any, str]:
 
 
 def factorise(series: nw.Series[Any]) -> tuple[NDArray[np.signedinteger], list[Any]]:
-    """Give each distinct value a number, -1 where there is none, and list the values."""
+    """Return each distinct value a number, -1 where there is none, and list the values."""
     import pandas as pd
     from narwhals.dependencies import is_pandas_series
 
@@ -336,7 +336,7 @@ def _numbers_in(series: nw.Series[Any]) -> NDArray[np.float64] | None:
 
 
 def _is_void(series: nw.Series[Any]) -> bool:
-    """Tell whether a column has no values at all: then its type says nothing."""
+    """Return whether a column has no values at all: then its type says nothing."""
     return series.null_count() == len(series)
 
 
@@ -345,12 +345,12 @@ def _is_number(value: object) -> bool:
 
 
 def plain_value(value: Any) -> Any:
-    """Give a NumPy scalar as the Python value it stands for."""
+    """Return a NumPy scalar as the Python value it stands for."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 def is_number(value: object) -> bool:
-    """Tell whether a value is a finite number; a boolean is none."""
+    """Return whether a value is a finite number; a boolean is none."""
     try:
         return not isinstance(value, bool) and isinstance(value, Real) and isfinite(value)
     except OverflowError:  # an integer beyond all floats
@@ -358,7 +358,7 @@ def is_number(value: object) -> bool:
 
 
 def jsonable(value: Any) -> Any:
-    """Give anything in the types that JSON and YAML have; what they have no type for, as text."""
+    """Return anything in the types that JSON and YAML have; what they have no type for, as text."""
     value = plain_value(value)
     if is_dataclass(value):
         return {

@@ -71,13 +71,7 @@ class Labels:
         return bool(self.outcome or self.columns or self.levels or self.statuses)
 
     def decided(self, is_negative: bool) -> str:  # noqa: FBT001
-        """Say what was decided on a person, as it follows "she was".
-
-        Parameters
-        ----------
-        is_negative
-            Whether the outcome is the unfavourable one.
-        """
+        """State what was decided on a person, as it follows "she was"."""
         which = "negative" if is_negative else "positive"
         return self.outcome.get(which, _OUTCOME[which])
 
@@ -92,72 +86,30 @@ class Labels:
         return self.decided(is_negative=False)
 
     def column(self, name: str) -> str:
-        """Give what a column is called.
-
-        Parameters
-        ----------
-        name
-            Its name in the table.
-        """
+        """Return what a column is called."""
         return self.columns.get(name, name)
 
     def quoted(self, name: str) -> str:
-        """Give what a column is called, in quotation marks, as sentences have it.
-
-        Parameters
-        ----------
-        name
-            Its name in the table.
-        """
+        """Return what a column is called, in quotation marks, as sentences have it."""
         return repr(self.column(name))
 
     def level(self, column: str, value: Any, show: Callable[[Any], str] = str) -> str:
-        """Give what a value of a column is called.
-
-        Parameters
-        ----------
-        column
-            The name of the column.
-        value
-            The value, as the table has it.
-        show
-            How a value without a label is written.
-        """
+        """Return what a value of a column is called."""
         labelled = self.levels.get(column)
         if labelled is None:
             return show(value)
         return labelled.get(_key(value)) or show(value)
 
     def equals(self, column: str, value: Any, show: Callable[[Any], str] = str) -> str:
-        """Say that a column has a value: "Gender = 1", "gender = woman".
-
-        Parameters
-        ----------
-        column, value, show
-            As for `level`.
-        """
+        """State that a column has a value: "Gender = 1", "gender = woman"."""
         return f"{self.column(column)} = {self.level(column, value, show)}"
 
     def people(self, attribute: str, value: Any) -> str | None:
-        """Give what people with a protected value are called; None without a label.
-
-        Parameters
-        ----------
-        attribute, value
-            A protected attribute, and a value of it.
-        """
+        """Return what people with a protected value are called; None without a label."""
         return self.statuses.get(attribute, {}).get(_key(value))
 
     def check(self, columns: Mapping[str, Column], statuses: Iterable[str]) -> None:
-        """Refuse labels of what the audit does not have.
-
-        Parameters
-        ----------
-        columns
-            The columns of the audit.
-        statuses
-            The protected attributes.
-        """
+        """Refuse labels of what the audit does not have."""
         for name in (*self.columns, *self.levels):
             _check_known("column", name, columns)
         for name in self.statuses:
@@ -173,13 +125,7 @@ class Labels:
                 _check_values(name, labelled, columns[name])
 
     def restricted(self, values: Mapping[str, Iterable[Any]]) -> Labels:
-        """Keep the labels of some values alone, for a document that must not tell of others.
-
-        Parameters
-        ----------
-        values
-            The values that may be told, by column.
-        """
+        """Keep the labels of some values alone, for a document that must not tell of others."""
 
         def kept(part: Mapping[str, Mapping[Any, str]]) -> dict[str, dict[Any, str]]:
             told = {name: {_key(each) for each in some} for name, some in values.items()}
@@ -196,7 +142,7 @@ class Labels:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Give it as plain data, as the section `labels` of an audit file has it."""
+        """Return it as plain data, as the section `labels` of an audit file has it."""
         parts = {
             "outcome": dict(self.outcome),
             "columns": dict(self.columns),

@@ -74,7 +74,7 @@ class Overlay(Mapping[str, Column]):
         return len(self.base)
 
     def part(self, name: str, rows: NDArray[np.intp]) -> Column:
-        """Give some rows of a column, without assembling the others."""
+        """Return some rows of a column, without assembling the others."""
         if name in self.whole:
             return self.whole[name].take(rows)
         column = self.base[name].take(rows)
@@ -213,53 +213,27 @@ class Population:
         return len(self.ids)
 
     def numbers(self, name: str) -> NDArray[np.float64]:
-        """Give a column's numbers.
-
-        Parameters
-        ----------
-        name
-            The column.
-        """
+        """Return a column's numbers."""
         column = self._column(name)
         if isinstance(column, Numbers):
             return column.values
         raise KindError(f"Column {name!r} holds names, not numbers.")
 
     def categories(self, name: str) -> Categories:
-        """Give a column's codes and levels.
-
-        Parameters
-        ----------
-        name
-            The column.
-        """
+        """Return a column's codes and levels."""
         column = self._column(name)
         if isinstance(column, Categories):
             return column
         raise KindError(f"Column {name!r} holds numbers, not names.")
 
     def part(self, name: str, rows: NDArray[np.intp]) -> Column:
-        """Give some rows of a column.
-
-        Parameters
-        ----------
-        name
-            The column.
-        rows
-            Which rows, as positions.
-        """
+        """Return some rows of a column."""
         if isinstance(self.columns, Overlay):
             return self.columns.part(name, rows)
         return self._column(name).take(rows)
 
     def take(self, rows: NDArray[np.intp]) -> Population:
-        """Give some of the people, in the order asked for.
-
-        Parameters
-        ----------
-        rows
-            Which rows, as positions.
-        """
+        """Return some of the people, in the order asked for."""
         return replace(
             self,
             columns=MappingProxyType({name: self.part(name, rows) for name in self.columns}),
@@ -269,13 +243,7 @@ class Population:
         )
 
     def with_columns(self, columns: Mapping[str, Column]) -> Population:
-        """Give the same people with some columns exchanged: how D^CF is made from D.
-
-        Parameters
-        ----------
-        columns
-            The new columns, by name.
-        """
+        """Return the same people with some columns exchanged: how D^CF is made from D."""
         for name, column in columns.items():
             self._column(name)
             if len(column) != len(self):
@@ -291,7 +259,7 @@ class Population:
         )
 
     def frame(self) -> Any:
-        """Give the whole table in the caller's own frame type, with the changed columns in it.
+        """Return the whole table in the caller's own frame type, with the changed columns in it.
 
         It is a copy, and may be written to. Changed numbers are float64, whatever the
         type was before (a counterfactual of whole numbers need not be whole); changed names keep
@@ -319,13 +287,7 @@ class Population:
         return with_text(native, self.encoded) if self.encoded else native
 
     def as_read_by_rules(self, name: str) -> NDArray[Any]:
-        """Give a column as a rule reads it: numbers as float64, all else as the table has it.
-
-        Parameters
-        ----------
-        name
-            The column.
-        """
+        """Return a column as a rule reads it: numbers as float64, all else as the table has it."""
         column, changed = self._column(name), name in self.changed
         if (changed or self.plain) and isinstance(column, Numbers):
             return column.values
@@ -362,7 +324,7 @@ def _as_read(attribute: Attribute) -> tuple[Any, ...]:
 
 
 def _array_ids(table: EncodedTable, name: str | None) -> NDArray[Any] | None:
-    """Give the ids of a table that was read into arrays; None if these are not whole numbers."""
+    """Return the ids of a table that was read into arrays; None if these are not whole numbers."""
     if name is None:
         return np.arange(len(table))
     ids = _array_numbers(table.arrays.get(name), "iu")
@@ -392,14 +354,14 @@ def _read_array(name: str, table: EncodedTable, declared: Attribute | None) -> C
 
 
 def _array_numbers(array: Any, kinds: str) -> NDArray[Any] | None:
-    """Give the numbers of an array of some kinds in which none is missing."""
+    """Return the numbers of an array of some kinds in which none is missing."""
     if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds:
         return None
     return None if np.ma.getmaskarray(array).any() else np.ma.getdata(array)
 
 
 def _array_codes(array: Any) -> tuple[NDArray[np.signedinteger], list[Any]]:
-    """Give the codes of text or of whole numbers, and their levels; -1 alone for all else."""
+    """Return the codes of text or of whole numbers, and their levels; -1 alone for all else."""
     if isinstance(array, tuple):
         return used_levels(array[0], list(array[1]))
     numbers = _array_numbers(array, "iu")
@@ -438,7 +400,7 @@ def _copy_rows(source: nw.DataFrame[Any], positions: NDArray[np.intp]) -> nw.Dat
 
 
 def _keep(column: Column, copied: nw.Series[Any], positions: NDArray[np.intp]) -> Column:
-    """Give the kept rows of a column, in memory that nothing else refers to."""
+    """Return the kept rows of a column, in memory that nothing else refers to."""
     import narwhals as nw
 
     if isinstance(column, Numbers) and copied.dtype == nw.Float64:
@@ -549,7 +511,7 @@ def as_overlay(
 def patch_rows(
     base: Population, rows: NDArray[np.intp], columns: Mapping[str, Column]
 ) -> Population:
-    """Give a table with other values of some columns in some rows (ascending), held as these."""
+    """Return a table with other values of some columns in some rows (ascending), held as these."""
     # a column of other levels has no meaning in the rows beside
     alike = {
         name for name, column in columns.items() if _levels(column) == _levels(base.columns[name])

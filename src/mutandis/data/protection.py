@@ -61,13 +61,7 @@ class Protection:
         object.__setattr__(self, "pool", pool)
 
     def codes(self, categories: Categories) -> tuple[tuple[int, ...], int]:
-        """Find the protected codes and the reference code, or say which value has no rows.
-
-        Parameters
-        ----------
-        categories
-            The column of the protected attribute.
-        """
+        """Find the protected codes and the reference code, or say which value has no rows."""
         reference = self._code("reference", self.reference, categories)
         if self.values:
             protected = tuple(self._code("protected", value, categories) for value in self.values)

@@ -161,7 +161,7 @@ def _no_protected_rows(protections: Sequence[Protection]) -> ProtectionError:
 
 
 def largest_sound_k(strata: Sequence[Stratum]) -> int:
-    """Give the largest k, up to 50, at which matched groups are still local.
+    """Return the largest k, up to 50, at which matched groups are still local.
 
     With more than a third of the protected rows, or a fifth of the reference rows, a group is no
     longer about people like the complainant, and the matches of different people are the same few.

@@ -35,20 +35,6 @@ if TYPE_CHECKING:
     Rows: TypeAlias = NDArray[np.intp]
     Bools: TypeAlias = NDArray[np.bool_]
 
-__all__ = [
-    "EXTENDED_KS",
-    "INTERSECTION",
-    "KS",
-    "METHODS",
-    "RUNS",
-    "Equation",
-    "Run",
-    "compare",
-    "compare_multiple",
-    "compare_shares",
-    "find_counterfactuals",
-]
-
 KS = (15, 30, 50, 100)
 """The group sizes of EAAMO '23."""
 
@@ -66,26 +52,12 @@ _STATUS = "status"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Equation:
-    """A linear equation, with the rounding that the publication applied to its attribute.
-
-    Parameters
-    ----------
-    parents
-        The direct causes, by column name.
-    decimals
-        Decimals of the counterfactual, rounded half to even before the next equation uses it.
-    bounds
-        The lowest and the highest value of the counterfactual.
-    factual_decimals
-        Decimals to which the attribute was rounded for the equations only.
-    residual_decimals
-        Decimals of the residual.
-    """
+    """A linear equation, with the rounding that the publication applied to its attribute."""
 
     parents: tuple[str, ...]
-    decimals: int
-    bounds: tuple[float, float] | None = None
-    factual_decimals: int | None = None
+    decimals: int  # of the counterfactual, rounded half to even before the next equation uses it
+    bounds: tuple[float, float] | None = None  # of the counterfactual
+    factual_decimals: int | None = None  # to which the attribute was rounded for the equations only
     residual_decimals: int | None = None
 
 
@@ -351,19 +323,6 @@ def compare(
 ) -> Tests:
     """Compute one published run, without looking at any definition of the core.
 
-    Parameters
-    ----------
-    run, table
-        The run and its table, in the order of its file: ties depend on it.
-    ks
-        Group sizes.
-    alpha
-        The level of the one-sided test.
-    direction
-        Whether people who were treated worse or who were treated better are looked for.
-
-    Returns
-    -------
     By method and k, a table of the complainants: ``id`` (the row), ``p_control``, ``p_test``,
     ``n_control``, ``n_test``, ``delta_p``, ``ci_low``, ``ci_high``, ``case``, ``significant``.
     """
@@ -394,15 +353,6 @@ def compare_multiple(
 ) -> Tests:
     """Compute multiple discrimination as the extension did: each ground at alpha / grounds.
 
-    Parameters
-    ----------
-    runs, table
-        A run for each ground, and their table.
-    ks, alpha
-        As for `compare`.
-
-    Returns
-    -------
     By method and k, a table of the complainants of all grounds: ``id``, ``case``, ``significant``.
     """
     grounds = [compare(run, table, ks=ks, alpha=alpha / len(runs)) for run in runs]
@@ -419,17 +369,7 @@ def compare_multiple(
 def compare_shares(
     refused: Rows, n_control: Rows, refused_test: Rows, n_test: Rows, *, alpha: float, worse: int
 ) -> pd.DataFrame:
-    """Decide evidence and significance after rounding; Wald's interval, with z rounded too.
-
-    Parameters
-    ----------
-    refused, n_control, refused_test, n_test
-        Refusals and people in both groups, by complainant. A single person has no interval.
-    alpha
-        The level of the one-sided test.
-    worse
-        1 to look for people who were treated worse, -1 for people who were treated better.
-    """
+    """Decide evidence and significance after rounding; Wald's interval, with z rounded too."""
     p_control, p_test = refused / n_control, refused_test / n_test
     delta = p_control - p_test
     z = round(NormalDist().inv_cdf(1 - alpha), 3)
