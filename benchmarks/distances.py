@@ -21,7 +21,7 @@ from search_data import synthetic
 
 import mutandis as mm
 from mutandis.data.population import Population
-from mutandis.data.spaces import Stratum
+from mutandis.data.protection import Stratum
 from mutandis.engine.study import Study
 from mutandis.geometry.compiled import CompiledSearch
 from mutandis.geometry.index import Queries, Space

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import mutandis as mm
 from mutandis.data.columns import Categories
-from mutandis.data.protection import Protection
-from mutandis.data.spaces import (
+from mutandis.data.protection import (
+    Protection,
     Stratum,
     check_group_sizes,
     draw_joint_strata,

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.data.columns import Column, Floats
-    from mutandis.data.spaces import Stratum
+    from mutandis.data.protection import Stratum
     from mutandis.report.chart import Picture
 
 __all__ = ["Benchmark", "HiddenCause", "LinearEffect", "find_hidden_cause"]

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
     from mutandis.config.schema import MethodName
-    from mutandis.data.protection import Protection
-    from mutandis.data.spaces import Combine
+    from mutandis.data.protection import Combine, Protection
 
 __all__ = ["AuditIntersections", "audit_intersections"]
 

@@ -29,7 +29,7 @@ from mutandis.data.attribute import MISSING, Attribute, AttributeKind, read_attr
 from mutandis.data.columns import Numbers
 from mutandis.data.labels import PLAIN, Labels
 from mutandis.data.population import Population
-from mutandis.data.spaces import Stratum, check_group_sizes, largest_sound_k
+from mutandis.data.protection import Stratum, check_group_sizes, largest_sound_k
 from mutandis.decision.maker import BooleanMaker, LevelMaker, required_columns
 from mutandis.decision.model import as_decision_maker, as_scoring_maker
 from mutandis.engine.methods import METHODS, Method
@@ -51,8 +51,7 @@ if TYPE_CHECKING:
     from mutandis.config.schema import MethodName
     from mutandis.data.attribute import AttributeDeclaration
     from mutandis.data.population import Missing
-    from mutandis.data.protection import Protection
-    from mutandis.data.spaces import Combine
+    from mutandis.data.protection import Combine, Protection
     from mutandis.decision.maker import DecisionMaker
     from mutandis.outcomes.outcome import Declaration, Outcome, Words
     from mutandis.scm import Diagnosis, Worldview

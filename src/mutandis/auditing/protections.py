@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, get_args
 
-from mutandis.data.protection import Protection
-from mutandis.data.spaces import (
+from mutandis.data.protection import (
     Combine,
     ComparedWith,
+    Protection,
     draw_joint_strata,
     draw_multiple_strata,
 )
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from mutandis.data.attribute import Attribute
     from mutandis.data.population import Population
-    from mutandis.data.spaces import Stratum
+    from mutandis.data.protection import Stratum
 
 __all__ = [
     "apart_from",

@@ -19,7 +19,7 @@ from mutandis.auditing.results import assess
 from mutandis.auditing.run import count_quietly
 from mutandis.config.schema import Uncertainty
 from mutandis.data.columns import Categories
-from mutandis.data.spaces import check_group_sizes, restrict_complainants
+from mutandis.data.protection import check_group_sizes, restrict_complainants
 from mutandis.errors import PlanError
 from mutandis.numeric.order import canonical_order
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
     from mutandis.data.population import Population
-    from mutandis.data.spaces import Stratum
+    from mutandis.data.protection import Stratum
     from mutandis.engine.methods import Method
 
 __all__ = ["ShamAudits", "counted_by", "sham_audits"]

@@ -48,8 +48,7 @@ from mutandis.config.sections import DataSection, DecisionSection
 from mutandis.config.worldview import PROTECTED, AnyWorldview
 from mutandis.config.yaml import spelling
 from mutandis.data.labels import Labels
-from mutandis.data.protection import Protection
-from mutandis.data.spaces import Combine, ComparedWith
+from mutandis.data.protection import Combine, ComparedWith, Protection
 from mutandis.engine.methods import METHODS
 from mutandis.errors import PlanError, SettingsError
 from mutandis.geometry.distances import distance_named

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from mutandis.data.spaces import restrict_complainants
+from mutandis.data.protection import restrict_complainants
 from mutandis.engine.balance import DRAWS, Scale, SpaceFacts, draw_values
 from mutandis.engine.matched import compare_matched, reach_of
 from mutandis.engine.matches import MATCHES, Matcher, Matches, parts_for
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.data.population import Population
-    from mutandis.data.spaces import Stratum
+    from mutandis.data.protection import Stratum
     from mutandis.engine.matched import HasEvidence
     from mutandis.engine.methods import Method
     from mutandis.engine.study import Study, World

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.data.population import Population
-    from mutandis.data.spaces import Stratum
+    from mutandis.data.protection import Stratum
     from mutandis.engine.engine import Engine
     from mutandis.engine.methods import Method
     from mutandis.engine.study import World

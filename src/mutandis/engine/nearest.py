@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.data.population import Population
-    from mutandis.data.spaces import Stratum
+    from mutandis.data.protection import Stratum
     from mutandis.engine.balance import SpaceFacts
     from mutandis.engine.study import Study
     from mutandis.geometry.embedding import Embedded, Embedding

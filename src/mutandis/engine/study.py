@@ -16,7 +16,7 @@ from mutandis.geometry.embedding import Embedding
 if TYPE_CHECKING:
     from mutandis.data.attribute import Attribute
     from mutandis.data.population import Population
-    from mutandis.data.spaces import Stratum
+    from mutandis.data.protection import Stratum
     from mutandis.geometry.embedding import Scaling
     from mutandis.geometry.index import Ties
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from mutandis.data.columns import Categories, Column, Numbers
 from mutandis.data.population import Population
-from mutandis.data.spaces import Stratum
+from mutandis.data.protection import Stratum
 from mutandis.engine.balance import SpaceFacts
 from mutandis.engine.engine import Counted, Wanted, find_tests, match, scale_of
 from mutandis.engine.matched import compare_matched, reach_of

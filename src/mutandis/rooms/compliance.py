@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.data.columns import Column, Columns, Floats
-    from mutandis.data.spaces import Stratum
+    from mutandis.data.protection import Stratum
 
 __all__ = ["compute_impact_ratios", "impact_ratios", "propensity_weighted", "write_text"]
 
