@@ -1,16 +1,22 @@
-"""The causal graph: order, descendants, and arrows that cannot be."""
+"""The causal graph: order, descendants, paths; and its independences, against networkx."""
 
 from __future__ import annotations
 
 import itertools
 import random
-from typing import Any
+import re
+from itertools import chain, combinations
+from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 import pytest
 
 from mutandis.errors import CycleError, WorldviewError
+from mutandis.scm.check import Independence, implied_independences
 from mutandis.scm.graph import Graph
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 
 def test_causes_come_before_effects_and_ties_follow_the_declaration() -> None:
@@ -37,21 +43,6 @@ def test_order_is_the_lexicographic_one_of_networkx(seed: int) -> None:
     place_of = {name: place for place, name in enumerate(arrows)}
     expected = nx.lexicographical_topological_sort(arrows, key=place_of.__getitem__)
     assert Graph.from_parents(declared).names == tuple(expected)
-
-
-def test_order_does_not_depend_on_hashing() -> None:
-    names = [f"node{number}" for number in range(40)]
-    graph = Graph.from_parents({"child": tuple(names)})
-    assert graph.names == (*names, "child")
-
-
-def test_descendants_are_in_causal_order_without_the_nodes_themselves() -> None:
-    graph = Graph.from_parents({"C": ("B",), "D": ("C",), "B": ("A",), "E": ("F",)})
-    assert graph.descendants(["A"]) == ("B", "C", "D")
-    assert graph.descendants(["A", "C"]) == ("B", "D")
-    assert graph.descendants(["D"]) == ()
-    assert graph.descendants(["B", "F"]) == ("C", "D", "E")
-    assert graph.descendants(["nobody"]) == ()
 
 
 def test_every_graph_of_four_nodes_against_path_search() -> None:
@@ -85,51 +76,156 @@ def _reachable(edges: set[tuple[str, str]], names: str) -> dict[str, set[str]]:
     return reach
 
 
-@pytest.mark.parametrize(
-    ("parents", "cycle"),
-    [
-        ({"A": ("A",)}, "A → A"),
-        ({"B": ("A",), "A": ("B",)}, "A → B → A"),
-        ({"Root": (), "C": ("B", "Root"), "B": ("A",), "A": ("C",)}, "B → C → A → B"),
-    ],
-)
-def test_a_cycle_is_named(parents: dict[str, tuple[str, ...]], cycle: str) -> None:
-    with pytest.raises(CycleError) as caught:
-        Graph.from_parents(parents)
-    assert str(caught.value) == (
-        f"The worldview has a cycle: {cycle}. Nothing can be its own cause, directly or through "
-        "others: take one of these arrows out, by removing the parent from the equation it "
-        "points to."
-    )
-
-
-def test_only_what_is_in_the_cycle_is_named() -> None:
-    with pytest.raises(CycleError, match=r"cycle: X → Y → X\.") as caught:
-        Graph.from_parents({"Y": ("X", "Before"), "X": ("Y",), "After": ("Y",)})
-    assert "Before" not in str(caught.value)
-    assert "After" not in str(caught.value)
-
-
-def test_a_parent_named_twice() -> None:
-    with pytest.raises(WorldviewError) as caught:
-        Graph.from_parents({"Salary": ("Gender", "Age", "Gender")})
-    assert str(caught.value) == (
-        "The equation for 'Salary' names its parent 'Gender' more than once. Name each parent once."
-    )
-
-
-def test_names_must_be_text() -> None:
-    wrong: Any = {"Salary": ("Gender", 3)}
-    with pytest.raises(WorldviewError, match="'Salary' has a parent of type int"):
-        Graph.from_parents(wrong)
-    wrong = {7: ("Gender",)}
-    with pytest.raises(WorldviewError, match="an equation for 7, which is not text"):
-        Graph.from_parents(wrong)
-    with pytest.raises(WorldviewError, match=r"Give a tuple of column names: \('Gender',\)"):
-        Graph.from_parents({"Salary": "Gender"})
-
-
 def test_a_long_chain_is_no_problem() -> None:
     parents = {f"n{i + 1}": (f"n{i}",) for i in range(3000)}
     graph = Graph.from_parents(dict(reversed(parents.items())))
     assert graph.descendants(["n0"]) == tuple(f"n{i}" for i in range(1, 3001))
+
+
+def test_order_does_not_depend_on_hashing() -> None:
+    nodes = [f"node{number}" for number in range(40)]
+    assert Graph.from_parents({"child": tuple(nodes)}).names == (*nodes, "child")
+
+
+@pytest.mark.parametrize(
+    ("parents", "error", "message"),
+    [
+        ({"A": ("A",)}, CycleError, "cycle: A → A. Nothing can be its own cause"),
+        ({"B": ("A",), "A": ("B",)}, CycleError, "cycle: A → B → A."),
+        (
+            {"Root": (), "C": ("B", "Root"), "B": ("A",), "A": ("C",)},
+            CycleError,
+            "cycle: B → C → A → B.",
+        ),
+        ({"Y": ("X", "1"), "X": ("Y",), "2": ("Y",)}, CycleError, "cycle: X → Y → X."),
+        ({"S": ("G", "A", "G")}, WorldviewError, "for 'S' names its parent 'G' more than once."),
+        ({"Salary": ("Gender", 3)}, WorldviewError, "'Salary' has a parent of type int"),
+        ({7: ("Gender",)}, WorldviewError, "an equation for 7, which is not text"),
+        ({"Salary": "Gender"}, WorldviewError, "Give a tuple of column names: ('Gender',)"),
+    ],
+)
+def test_what_is_no_graph(parents: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=re.escape(message)):
+        Graph.from_parents(parents)
+
+
+def test_every_path_is_found_once_and_none_through_what_is_held() -> None:
+    graph = Graph.from_parents({"B": ("A",), "C": ("A", "B"), "D": ("C", "B"), "E": ("X",)})
+    found = list(graph.paths(["A"], "D"))
+    assert sorted(found) == [("A", "B", "C", "D"), ("A", "B", "D"), ("A", "C", "D")]
+    assert list(graph.paths(["A"], "D", held=["B"])) == [("A", "C", "D")]
+    assert list(graph.paths(["A"], "E")) == []
+    assert graph.descendants(["A", "C"]) == ("B", "D")
+    assert graph.descendants(["A"], held=["C"]) == ("B", "D")
+    assert graph.descendants(["nobody"]) == ()
+
+
+# --- implied independences ------------------------------------------------------------------------
+
+
+NODES = ("a", "b", "c", "d")
+PAIRS = tuple(combinations(NODES, 2))
+
+# the stubs do not know it
+is_d_separator: Any = getattr(nx, "is_d_separator")  # noqa: B009
+
+
+def _graphs() -> Iterator[Mapping[str, tuple[str, ...]]]:
+    """Give all graphs on four nodes, up to their names: arrows go from earlier to later letters."""
+    for chosen in range(2 ** len(PAIRS)):
+        arrows = [pair for place, pair in enumerate(PAIRS) if chosen >> place & 1]
+        yield {node: tuple(cause for cause, child in arrows if child == node) for node in NODES}
+
+
+def _subsets(names: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    return chain.from_iterable(combinations(names, size) for size in range(len(names) + 1))
+
+
+def _networkx_graph(
+    parents: Mapping[str, tuple[str, ...]], hidden: Mapping[str, tuple[str, ...]]
+) -> Any:
+    arrows = nx.DiGraph()
+    arrows.add_nodes_from(parents)
+    arrows.add_edges_from((cause, child) for child in parents for cause in parents[child])
+    arrows.add_edges_from((f"U {name}", child) for name in hidden for child in hidden[name])
+    return arrows
+
+
+def _separable(arrows: Any, first: str, second: str) -> bool:
+    others = tuple(node for node in NODES if node not in {first, second})
+    return any(is_d_separator(arrows, {first}, {second}, set(given)) for given in _subsets(others))
+
+
+def _check(parents: Mapping[str, tuple[str, ...]], hidden: Mapping[str, tuple[str, ...]]) -> None:
+    arrows = _networkx_graph(parents, hidden)
+    found = implied_independences(Graph.from_parents(parents), hidden=hidden)
+    for statement in found:
+        given = set(statement.given)
+        assert is_d_separator(arrows, {statement.first}, {statement.second}, given), statement
+    stated = sorted(tuple(sorted((one.first, one.second))) for one in found)
+    assert stated == [pair for pair in PAIRS if _separable(arrows, *pair)]
+
+
+def test_every_graph_of_four_nodes() -> None:
+    """Each statement holds, each pair that anything separates has one, and only these have."""
+    for parents in _graphs():
+        _check(parents, {})
+
+
+@pytest.mark.slow
+def test_every_graph_with_one_hidden_cause() -> None:
+    driven = [names for names in _subsets(NODES) if len(names) >= 2]
+    for parents in _graphs():
+        for names in driven:
+            _check(parents, {"talent": names})
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        {"one": ("a", "b"), "two": ("c", "d")},
+        {"one": ("a", "c"), "two": ("b", "d")},
+        {"one": ("a", "b"), "two": ("b", "c")},
+        {"one": ("a", "b", "c"), "two": ("c", "d")},
+    ],
+)
+def test_every_graph_with_two_hidden_causes(hidden: Mapping[str, tuple[str, ...]]) -> None:
+    for parents in _graphs():
+        _check(parents, hidden)
+
+
+def test_given_are_the_parents_of_the_later_one() -> None:
+    """Where nothing is hidden, whatever the order in which equations were written."""
+    for parents in _graphs():
+        for declared in (parents, {node: parents[node] for node in reversed(NODES)}):
+            for statement in implied_independences(Graph.from_parents(declared)):
+                assert set(statement.given) == set(parents[statement.second])
+
+
+def test_a_chain_by_hand() -> None:
+    chain_of_three = Graph.from_parents({"b": ("a",), "c": ("b",)})
+    assert implied_independences(chain_of_three) == (
+        Independence(first="a", second="c", given=("b",)),
+    )
+
+
+def test_a_root_that_is_mentioned_late_is_held_against_what_equations_leave_over() -> None:
+    """Given nothing, the pair would be tested with the effect of `a` in the way."""
+    graph = Graph.from_parents({"x": ("a",), "y": ("late",)})
+    assert graph.names.index("late") > graph.names.index("x")
+    assert Independence(first="late", second="x", given=("a",)) in implied_independences(graph)
+
+
+def test_a_hidden_cause_may_be_called_like_an_attribute() -> None:
+    graph = Graph.from_parents({"x": ("a",), "y": ("a",)})
+    assert implied_independences(graph, hidden={"a": ("x", "y")}) == ()
+
+
+def test_what_follows_from_a_driven_attribute_is_separated_by_it() -> None:
+    """x <- U -> y -> z: the parents of x do not separate x and z, but y does."""
+    graph = Graph.from_parents({"z": ("y",), "x": ("a",), "y": ("a",)})
+    found = implied_independences(graph, hidden={"U": ("x", "y")})
+    assert {(one.first, one.second): one.given for one in found} == {
+        ("a", "z"): ("y",),
+        ("z", "x"): ("y",),
+    }
