@@ -34,7 +34,7 @@ COPIED = ("benchmarks", "docs", "examples", "src", "tests", "tools")
 GOLDEN = "tests/golden/test_golden.py"
 # the tests of each module, the quickest first
 MODULES: dict[str, tuple[str, ...]] = {
-    "auditing/tipping.py": ("tests/auditing/test_tipping.py", GOLDEN),
+    "auditing/robustness.py": ("tests/auditing/test_tipping.py", GOLDEN),
     "evidence/comparison.py": ("tests/evidence/test_comparison.py", GOLDEN),
     "verdicts/findings.py": ("tests/verdicts/test_findings.py", GOLDEN),
     "engine/tally.py": ("tests/evidence/test_groups.py", GOLDEN),

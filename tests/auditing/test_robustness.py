@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
-from mutandis.auditing.tipping import RULES, describe_verdict, find_curve
+from mutandis.auditing.robustness import RULES, describe_verdict, find_curve
 from mutandis.errors import MutandisWarning, PlanError
 from tests.tables import LOAN
 
@@ -81,7 +81,7 @@ def test_results_answer_from_their_folder(
     def fail(*_: Any, **__: Any) -> None:
         raise AssertionError("found again")
 
-    monkeypatch.setattr("mutandis.auditing.tipping.find_tipping", fail)
+    monkeypatch.setattr("mutandis.auditing.robustness.find_tipping", fail)
     assert opened.findings().equals(found.findings())
     assert opened.tipping().equals(found.tipping())
     assert repr(opened) == repr(found)
@@ -144,7 +144,7 @@ def test_without_evidence_the_curve_goes_on(found: mm.Audit) -> None:
     curve = document.parts[0].curve
     assert curve[-1].part == 1.5
     assert min(each.part for each in curve if each.stands and each.part > 1) == who["appears"]
-    assert f"significant if the effect of her status were {who['appears']:.0%}" in (
+    assert f"significant if the effect of the status were {who['appears']:.0%}" in (
         document.to_html()
     )
 

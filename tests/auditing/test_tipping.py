@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
-from mutandis.auditing.tipping import find_curve, find_tipping
+from mutandis.auditing.robustness import find_curve, find_tipping
 from mutandis.engine.methods import METHODS
 from mutandis.engine.tally import Sums
 from mutandis.errors import MutandisWarning, PlanError

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
-from mutandis.auditing.tipping import find_curve
+from mutandis.auditing.robustness import find_curve
 from mutandis.engine.engine import Engine
 
 _WORLDVIEW = {"x": mm.Linear("s", "g"), "y": mm.Linear("x", "s", "g")}

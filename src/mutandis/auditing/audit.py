@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from mutandis.auditing.plan import Plan
     from mutandis.auditing.provenance import Provenance
     from mutandis.auditing.results import Ground, Results
+    from mutandis.auditing.robustness import Tipping
     from mutandis.auditing.sham import ShamAudits
     from mutandis.auditing.support import Support
-    from mutandis.auditing.tipping import Tipping
     from mutandis.data.columns import Column
     from mutandis.data.labels import Labels
     from mutandis.data.population import Population
@@ -332,7 +332,7 @@ class Audit:
         place
             The place of the one among the complainants.
         """
-        from mutandis.auditing.tipping import describe_all
+        from mutandis.auditing.robustness import describe_all
 
         if not self.plan.settings.uncertainty.tipping:
             return found
@@ -563,7 +563,7 @@ class Audit:
         """
         from mutandis.auditing.plan import settle_robustness
         from mutandis.auditing.provenance import describe_settings
-        from mutandis.auditing.tipping import find_robustness
+        from mutandis.auditing.robustness import find_robustness
         from mutandis.auditing.worldviews import find_worldview_verdicts
 
         plan, doubt = self.plan, self.plan.settings.uncertainty
@@ -768,7 +768,7 @@ class Audit:
         method, k, progress
             As for `tipping`.
         """
-        from mutandis.auditing.tipping import find_tipping
+        from mutandis.auditing.robustness import find_tipping
 
         chosen, size = self.plan.choose(method, k)
         known = self.results.tipping
@@ -989,7 +989,7 @@ class Audit:
         return f"<p>{summary}</p><table><tr>{head}</tr>{rows}</table>"
 
     def _graded(self) -> str:
-        from mutandis.auditing.tipping import summarise_grades
+        from mutandis.auditing.robustness import summarise_grades
 
         said = summarise_grades(self)
         return f"\n{said}" if said else ""

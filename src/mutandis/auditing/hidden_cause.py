@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.auditing.tipping import moved_attributes
+from mutandis.auditing.robustness import moved_attributes
 from mutandis.data.columns import Categories, Numbers
 from mutandis.errors import PlanError
 from mutandis.frames import to_frame

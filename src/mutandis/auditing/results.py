@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.auditing.plan import Plan
+    from mutandis.auditing.robustness import Tipping
     from mutandis.auditing.sham import ShamAudits
-    from mutandis.auditing.tipping import Tipping
     from mutandis.auditing.worldviews import WorldviewVerdicts
     from mutandis.data.population import Population
     from mutandis.engine.engine import Engine

@@ -17,7 +17,7 @@ from mutandis.auditing.doubt import REFITS, refits_of, weigh_doubt
 from mutandis.auditing.progress import follow_run
 from mutandis.auditing.provenance import observe, record
 from mutandis.auditing.results import Ground, assess, evidence_by
-from mutandis.auditing.tipping import find_robustness
+from mutandis.auditing.robustness import find_robustness
 from mutandis.auditing.worldviews import find_worldview_verdicts
 from mutandis.config.fields import Size, check
 from mutandis.data.columns import frozen

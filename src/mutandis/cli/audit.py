@@ -169,7 +169,7 @@ def run_with_bars(
 
 def summary_of(found: Audit) -> dict[str, Any]:
     """Return what a run prints as data: the headline, sham audits, cautions and all counts."""
-    from mutandis.auditing.tipping import count_grades
+    from mutandis.auditing.robustness import count_grades
     from mutandis.engine.methods import CST_MATCHED
 
     method, k = found.plan.settings.primary
@@ -196,7 +196,7 @@ def summary_of(found: Audit) -> dict[str, Any]:
 
 def show_headline(console: Console, found: Audit) -> None:
     """Show the headline, and what a reader of it has to know."""
-    from mutandis.auditing.tipping import summarise_grades
+    from mutandis.auditing.robustness import summarise_grades
     from mutandis.report.sentences import describe_headline
 
     said = [describe_headline(found), summarise_grades(found), *found.cautions()]

@@ -229,7 +229,7 @@ def robustness(
     json: Json = False,
 ) -> None:
     """Count how much of the effect of the status must be real for each verdict to hold."""
-    from mutandis.auditing.tipping import count_grades, rules_of
+    from mutandis.auditing.robustness import count_grades, rules_of
     from mutandis.store.files import write_csv
     from mutandis.store.saved_audit import open_results
 

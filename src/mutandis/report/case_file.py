@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.auditing.doubt import REFITS, doubt_verdict
-from mutandis.auditing.tipping import (
+from mutandis.auditing.robustness import (
     describe_verdict,
     find_curve,
     name_worlds,
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.case import Case
     from mutandis.auditing.plan import Plan
-    from mutandis.auditing.tipping import CurvePoint
+    from mutandis.auditing.robustness import CurvePoint
     from mutandis.data.labels import Labels
     from mutandis.data.population import Population
     from mutandis.engine.members import Members

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from os import PathLike
 
-    from mutandis.auditing.tipping import CurvePoint
+    from mutandis.auditing.robustness import CurvePoint
     from mutandis.outcomes.outcome import Words
     from mutandis.report.chart import Picture
 

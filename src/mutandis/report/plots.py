@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from mutandis.auditing.hidden_cause import LinearEffect
-    from mutandis.auditing.tipping import CurvePoint
+    from mutandis.auditing.robustness import CurvePoint
     from mutandis.report.chart import Picture
     from mutandis.verdicts.power import PowerAnalysis
 

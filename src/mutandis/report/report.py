@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from mutandis.auditing.tipping import rules_of
+from mutandis.auditing.robustness import rules_of
 from mutandis.data.columns import jsonable
 from mutandis.report import tables
 from mutandis.report.context import ReportContext, draw_plan, read_by_decision

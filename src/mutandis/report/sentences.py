@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.auditing.robustness import summarise_grades
 from mutandis.auditing.sentences import explain_drawn, list_reasons
 from mutandis.auditing.sham import counted_by
-from mutandis.auditing.tipping import summarise_grades
 from mutandis.data.attribute import AttributeKind
 from mutandis.engine.methods import METHODS
 from mutandis.errors import PlanError

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.auditing.robustness import count_grades
 from mutandis.auditing.sentences import answer_own_case
-from mutandis.auditing.tipping import count_grades
 from mutandis.data.attribute import AttributeKind
 from mutandis.data.columns import Categories, plain_value
 from mutandis.engine.methods import CST_MATCHED

@@ -28,15 +28,15 @@ from mutandis.auditing.audit import Audit
 from mutandis.auditing.counterfactual_table import CounterfactualTable
 from mutandis.auditing.provenance import Provenance, current_versions, hash_population
 from mutandis.auditing.results import Ground, assess
-from mutandis.auditing.run import refits_once, study_of
-from mutandis.auditing.sham import ShamAudits
-from mutandis.auditing.tipping import (
+from mutandis.auditing.robustness import (
     Tipping,
     count_grades,
     find_robustness,
     rules_of,
     summarise_grades,
 )
+from mutandis.auditing.run import refits_once, study_of
+from mutandis.auditing.sham import ShamAudits
 from mutandis.auditing.worldviews import WorldviewVerdicts
 from mutandis.config.yaml import read_yaml, write_yaml
 from mutandis.data.columns import Categories, Numbers, frozen, jsonable, plain_value

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
-from mutandis.auditing.tipping import find_tipping, find_with_part
+from mutandis.auditing.robustness import find_tipping, find_with_part
 from mutandis.engine.methods import METHODS
 from mutandis.errors import PlanError
 from mutandis.report.case_file import case_document

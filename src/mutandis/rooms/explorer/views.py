@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from mutandis.auditing.tipping import STEPS, find_with_part
+from mutandis.auditing.robustness import STEPS, find_with_part
 from mutandis.data.columns import Categories, plain_value
 from mutandis.engine.methods import CST_MATCHED, METHODS
 from mutandis.errors import PlanError
