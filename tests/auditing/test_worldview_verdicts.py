@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 
 import mutandis as mm
 from mutandis.cli.app import app
-from mutandis.config.yaml import read_yaml, replace_section
 from mutandis.errors import MutandisWarning, OutputError, PlanError, SettingsError
 from mutandis.store import saved_audit
 from tests.tables import LOAN
@@ -449,28 +448,3 @@ def test_settings_that_cannot_be(tmp_path: Path) -> None:
     loan().to_csv(tmp_path / "loan.csv", index=False)
     with pytest.raises(SettingsError, match=r"line 12.*worldviews"):
         mm.read_plan(tmp_path / "audit.yaml")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a: 1\n",
-        "a: 1",
-        "a: 1\nuncertainty:\n  refits: 0 # none\n  # more\nb: [2]\n",
-        "a: 1\nuncertainty: {refits: 0}",
-        "{a: 1, b: {c: 2}}",
-        "{a: 1, uncertainty: {refits: 0}}\n",
-        "uncertainty:\na: no\n",
-        'a: "x"\n# end',
-    ],
-)
-def test_a_section_is_replaced_and_all_else_stays(text: str) -> None:
-    value = {"variants": True, "worldviews": {"bank": {"equations": {"x": {"parents": ["a"]}}}}}
-    changed = replace_section(text, "uncertainty", value)
-    before, after = read_yaml(text).data, read_yaml(changed).data
-    assert after.pop("uncertainty") == value
-    before.pop("uncertainty", None)
-    assert after == before
-    if "{a" not in text:
-        for comment in ("# more", "# end"):
-            assert (comment in changed) == (comment in text)

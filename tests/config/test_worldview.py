@@ -104,14 +104,14 @@ def test_attributes_may_be_called_like_sections() -> None:
 def test_names_are_their_own_text_and_never_truths_or_numbers() -> None:
     found = read_worldview(
         "equations:\n"
-        "  no: {equation: linear, parents: [yes, on, 2020, 1.10, 'null', '~', 2020-01-01, 0x1F]}\n"
+        "  no: {equation: linear, parents: [yes, on, 2020, '1.1', 'null', '~', 2020-01-01, 0x1F]}\n"
         "resolving: [no]\n"
         "edges: [off -> y]\n"
     )
 
     assert found == Worldview(
         {
-            "no": Linear("yes", "on", "2020", "1.10", "null", "~", "2020-01-01", "0x1F"),
+            "no": Linear("yes", "on", "2020", "1.1", "null", "~", "2020-01-01", "0x1F"),
             "y": Linear("off"),
         },
         resolving=("no",),

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mutandis.config.yaml import read_yaml, replace_section, spelling, write_yaml
+from mutandis.config.yaml import read_yaml, write_yaml
 
 HOSTILE = (
     "a: b", "- x", "#no comment", "'", '"', "a -> b", "no", "null", "~", "", " ", " a ", "1e5",
@@ -53,12 +53,6 @@ def test_unquoted_words_are_read_by_yaml_1_2(text: str, value: object) -> None:
     assert isinstance(found, bool) == isinstance(value, bool)
 
 
-@pytest.mark.parametrize("text", ["010", "1.10", "+3", "1e3", "2020", "1.5", "-0"])
-def test_a_number_remembers_its_spelling(text: str) -> None:
-    assert spelling(read_yaml(f"[{text}]").data[0]) == text
-    assert write_yaml({"a": read_yaml(f"[{text}]").data}) == f"a: [{text}]\n"
-
-
 def test_every_value_has_its_line_and_its_keys() -> None:
     document = read_yaml("a:\n  b:\n    - x\n    - [y,\n       z]\nc: |\n  text\nd:\n\ne: 1\n")
     assert document.data == {"a": {"b": ["x", ["y", "z"]]}, "c": "text\n", "d": None, "e": 1}
@@ -80,16 +74,3 @@ def test_what_is_written_is_read_back_by_any_reader(key: str, text: str) -> None
         assert read_yaml(written, surrogates=True).data == value
         if not any("\ud800" <= each <= "\udfff" for each in key + text):
             assert yaml.safe_load(written) == value
-
-
-@pytest.mark.parametrize(
-    ("text", "changed"),
-    [
-        ("", "b: {c: 1}\n"),
-        ("a: 1", "a: 1\nb: {c: 1}\n"),
-        ("a: 1\nb:\n  c:\n    d: 2\n\n# of e\ne: 3\n", "a: 1\nb: {c: 1}\n\n# of e\ne: 3\n"),
-        ("{a: 1, b: {}}", "a: 1\nb: {c: 1}\n"),
-    ],
-)
-def test_a_section_is_replaced(text: str, changed: str) -> None:
-    assert replace_section(text or "{}", "b", {"c": 1}) == changed

@@ -30,7 +30,7 @@ from pydantic import (
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 from pydantic_core import ArgsKwargs, PydanticCustomError
 
-from mutandis.config.yaml import Document, Path, spelling, write_flow
+from mutandis.config.yaml import Document, Path, write_flow
 from mutandis.errors import MutandisError, PlanError, SettingsError, listed, shown, suggest
 
 __all__ = [
@@ -143,10 +143,11 @@ def _refuse(wanted: str, example: Any = None) -> PydanticCustomError:
 
 
 def _name(value: Any) -> Any:
-    text = spelling(value)
-    if isinstance(text, str):
-        return text
-    raise _refuse("a name; null, true and false are names only in quotes")
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if isinstance(value, str):
+        return value
+    raise _refuse("a name; decimals, null, true and false are names only in quotes")
 
 
 def _value(value: Any) -> Any:
@@ -173,7 +174,7 @@ def _values(value: Any) -> Any:
 _SCALAR: dict[str, Any] = {"type": ["string", "number", "boolean"]}
 
 Name = Annotated[str, BeforeValidator(_name), WithJsonSchema({"type": ["string", "number"]})]
-"""A name, as it is spelled: ``2020`` is the name '2020'."""
+"""A name: ``2020`` is the name '2020'."""
 
 Value = Annotated[Any, BeforeValidator(_value), WithJsonSchema(_SCALAR)]
 """A text, a number or a boolean."""
@@ -419,7 +420,7 @@ def _found(value: Any) -> str:
     if value is None:
         return "Nothing"
     written = write_flow(value)
-    return written if not isinstance(value, str) and len(written) < 40 else shown(spelling(value))
+    return written if not isinstance(value, str) and len(written) < 40 else shown(value)
 
 
 def several(value: Any) -> Any:

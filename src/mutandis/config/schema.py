@@ -46,7 +46,6 @@ from mutandis.config.fields import (
 )
 from mutandis.config.sections import DataSection, DecisionSection
 from mutandis.config.worldview import PROTECTED, AnyWorldview
-from mutandis.config.yaml import spelling
 from mutandis.data.labels import Labels
 from mutandis.data.protection import Combine, ComparedWith, Protection
 from mutandis.engine.methods import METHODS
@@ -544,8 +543,8 @@ def _protected_names(data: Any) -> list[str]:
     """List the protected attributes before anything is checked: worldviews refer to them."""
     section = data.get("protected") if isinstance(data, dict) else None
     parts = section if isinstance(section, list) else [section]
-    names = [spelling(each.get("attribute")) for each in parts if isinstance(each, dict)]
-    return [name for name in names if isinstance(name, str)] or [PROTECTED]
+    found = [each.get("attribute") for each in parts if isinstance(each, dict)]
+    return [str(name) for name in found if isinstance(name, str | int)] or [PROTECTED]
 
 
 FILL_IN = "FILL IN"

@@ -4,8 +4,7 @@ An audit file is written by hand, and an error has to name the line it is on. `r
 dicts, lists, texts, numbers, booleans and None, with the lines next to them. Not all of YAML is
 accepted: a key that is written twice would lose its first value, an alias can expand a page to
 gigabytes, and a tag can ask for any type. Unquoted words are read by the core rules of YAML 1.2, in
-which ``no`` and ``on`` are texts, and keys are always texts. A number remembers how it was spelled,
-so that a column called 010 or 1.10 keeps its name.
+which ``no`` and ``on`` are texts, and keys are always texts.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -29,8 +29,6 @@ __all__ = [
     "Path",
     "read_text",
     "read_yaml",
-    "replace_section",
-    "spelling",
     "write_flow",
     "write_yaml",
 ]
@@ -44,72 +42,50 @@ _CHARACTERS = 500_000
 _DEPTH = 16
 _BYTES = 1_000_000  # a table that is given by mistake is larger
 
-_WHOLE = re.compile(r"[-+]?[0-9]+")
-_DECIMAL = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_DIGITS = 1000  # a number of more is a text
 _WORDS: Mapping[str, Any] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
 
-# what the parser reports, and what it means to a reader who has never met a token
 _UNREADABLE = "The file cannot be read as YAML from here on: "
 _PROBLEMS = {
     "mapping values are not allowed": (
-        f"{_UNREADABLE}there is a colon where none can be. Check the indentation of this line and "
-        "the one above, and put text that contains a colon in quotes"
+        "there is a colon where none can be. Check the indentation of this line and the one above, "
+        "and put text that contains a colon in quotes"
     ),
-    "found character '\\t'": f"{_UNREADABLE}there is a tab. Indent with spaces",
+    "found character '\\t'": "there is a tab. Indent with spaces",
     "that cannot start any token": (
-        f"{_UNREADABLE}a text begins with a character that has a meaning of its own in YAML. "
-        "Put it in quotes"
+        "a text begins with a character that has a meaning of its own in YAML. Put it in quotes"
     ),
     "could not find expected ':'": (
-        f"{_UNREADABLE}a colon is missing. Every line of a mapping is 'key: value', with a space "
-        "after the colon"
+        "a colon is missing. Every line of a mapping is 'key: value', with a space after the colon"
     ),
-    "found unexpected end of stream": f"{_UNREADABLE}the file ends inside a quoted text",
-    "expected <document start>": (
-        f"{_UNREADABLE}this does not continue the lines above. Check the indentation"
-    ),
-    "expected ',' or ']'": (
-        f"{_UNREADABLE}a list in square brackets is not closed, or lacks a comma"
-    ),
-    "expected ',' or '}'": f"{_UNREADABLE}a mapping in braces is not closed, or lacks a comma",
+    "found unexpected end of stream": "the file ends inside a quoted text",
+    "expected <document start>": "this does not continue the lines above. Check the indentation",
+    "expected ',' or ']'": "a list in square brackets is not closed, or lacks a comma",
+    "expected ',' or '}'": "a mapping in braces is not closed, or lacks a comma",
     "expected <block end>": (
-        f"{_UNREADABLE}this line does not continue the lines above. Check the indentation, and "
-        "that brackets and quotes are closed"
+        "this line does not continue the lines above. Check the indentation, and that brackets and "
+        "quotes are closed"
     ),
     "found unknown escape character": (
-        f"{_UNREADABLE}a backslash in double quotes starts an escape that is unknown. "
-        "Use single quotes"
+        "a backslash in double quotes starts an escape that is unknown. Use single quotes"
     ),
-    "found another document": "A second document begins here ('---'). Write one document per file",
-    "maximum depth": (
-        f"Lists and mappings are nested more than {_DEPTH} deep here. "
-        "Check that all brackets are closed"
-    ),
-    "": f"{_UNREADABLE}its meaning is not clear. Check brackets, quotes and indentation",
+    "": "its meaning is not clear. Check brackets, quotes and indentation",
 }
-
-
-class _Whole(int):
-    """An integer that is not spelled as Python would."""
-
-    text: str
-
-
-class _Decimal(float):
-    """A number that is not spelled as Python would."""
-
-    text: str
-
-
-def spelling(value: Any) -> Any:
-    """Return a number as the text that stands in the file; anything else as it is."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return value
-    return getattr(value, "text", str(value))
+"""What the parser reports, and what it means to a reader who has never met a token."""
+_OTHER_PROBLEMS = {
+    "found another document": (
+        "A second document begins here ('---'). Write one document per file"
+    ),
+    "maximum depth": (
+        f"Lists and mappings are nested more than {_DEPTH} deep here. Check that all brackets are "
+        "closed"
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +186,8 @@ def _explain(error: Any, text: str, source: str | None) -> SettingsError:
     alias = re.search("found undefined alias '(.*)'", f"{error.problem}")
     if alias:
         return place.error((), _alias_message(alias[1]))
-    told = next(told for known, told in _PROBLEMS.items() if known in f"{error.problem}")
+    meanings = _OTHER_PROBLEMS | {key: _UNREADABLE + each for key, each in _PROBLEMS.items()}
+    told = next(told for known, told in meanings.items() if known in f"{error.problem}")
     opened = error.context_mark.line if error.context_mark else line
     unclosed = opened < line and re.search("flow|quoted", f"{error.context}")
     since = f" It begins in line {opened + 1}." if unclosed else ""
@@ -313,22 +290,13 @@ def _plain(text: str) -> Any:
     """Read unquoted text by the core rules of YAML 1.2 (decimal numbers only)."""
     if text in _WORDS:
         return _WORDS[text]
-    kind: type[_Whole | _Decimal]
-    if _WHOLE.fullmatch(text):
-        kind = _Whole
-    elif _DECIMAL.fullmatch(text):
-        kind = _Decimal
-    else:
+    if not _NUMBER.fullmatch(text):
         return text
-    try:
-        value = kind(text)
-    except ValueError:  # Python reads no more than some thousand digits
-        return text
-    plain = int(value) if kind is _Whole else float(value)
-    if str(plain) == text:
-        return plain
-    value.text = text
-    return value
+    with suppress(ValueError):  # Python reads no more than some thousand digits
+        return int(text)
+    with suppress(ValueError):
+        return float(text) if len(text) < _DIGITS else text
+    return text
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -376,8 +344,6 @@ def write_flow(value: Any) -> str:
         return _text(value)
     if isinstance(value, np.generic):
         return write_flow(value.item())
-    if isinstance(value, _Whole | _Decimal):
-        return value.text
     # YAML 1.1 takes 1e-07 for text
     return re.sub(r"^(-?\d+)e", r"\1.0e", json.dumps(value))
 
@@ -385,17 +351,10 @@ def write_flow(value: Any) -> str:
 def _text(text: str) -> str:
     if not text.isprintable():
         # within single quotes a line break of any kind would be read as a space
-        return (
-            '"'
-            + "".join(c if c.isprintable() and c not in '"\\' else _escape(c) for c in text)
-            + '"'
-        )
-    if (
-        _BARE.fullmatch(text)
-        and text == text.rstrip()
-        and text.lower() not in _TAKEN
-        and not _NUMERIC.fullmatch(text)
-    ):
+        escaped = (c if c.isprintable() and c not in '"\\' else _escape(c) for c in text)
+        return f'"{"".join(escaped)}"'
+    is_plain = _BARE.fullmatch(text) and text == text.rstrip() and text.lower() not in _TAKEN
+    if is_plain and not _NUMERIC.fullmatch(text):
         return text
     return "'" + text.replace("'", "''") + "'"
 
@@ -403,37 +362,3 @@ def _text(text: str) -> str:
 def _escape(character: str) -> str:
     code = ord(character)
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
-def replace_section(text: str, name: str, value: Mapping[str, Any]) -> str:
-    r"""Write a section of a document anew, or add it at the end; all other lines stay.
-
-    Where they cannot stay, since the document is one line in braces, all of it is written anew.
-
-    Examples
-    --------
-    >>> text = "ks: [15] # agreed\nuncertainty: {refits: 0}\nseed: 1\n"
-    >>> print(replace_section(text, "uncertainty", {"variants": True}), end="")
-    ks: [15] # agreed
-    uncertainty: {variants: true}
-    seed: 1
-    """
-    document = read_yaml(text)
-    whole = {**document.data, name: value}
-    lines = text.splitlines(keepends=True)
-    tops = sorted(document.lines[(key,)] for key in document.data)
-    first = last = len(lines)
-    if name in document.data:
-        first = document.lines[(name,)] - 1
-        last = next((line - 1 for line in tops if line > first + 1), len(lines))
-        # comments above the next section belong to it
-        while last > first + 1 and re.match(r"\s*(#|$)", lines[last - 1]):
-            last -= 1
-    before = "".join(lines[:first])
-    before += "" if not before or before.endswith("\n") else "\n"
-    changed = before + write_yaml({name: value}) + "".join(lines[last:])
-    try:
-        is_read = read_yaml(changed).data == read_yaml(write_yaml(whole)).data
-    except SettingsError:
-        is_read = False
-    return changed if is_read else write_yaml(whole)

@@ -13,8 +13,9 @@ from mutandis.config.fields import placed
 from mutandis.config.schema import read_audit_file
 from mutandis.config.sections import load_decision
 from mutandis.config.worldview import describe_worldview
-from mutandis.config.yaml import read_text, read_yaml, replace_section, write_yaml
+from mutandis.config.yaml import read_text, read_yaml, write_yaml
 from mutandis.data.columns import jsonable
+from mutandis.decision.maker import describe_maker
 from mutandis.errors import WorldviewError
 from mutandis.store.files import hash_file
 from mutandis.store.tables import open_source
@@ -33,23 +34,20 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SavedInputs",
+    "added_sections",
     "read_arguments",
     "read_plan",
     "read_plan_text",
-    "write_doubt",
     "write_plan",
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedInputs:
-    """What an audit was made from, as a results folder keeps it.
-
-    The counterfactuals take the place of a worldview that no file can hold.
-    """
+    """What an audit was made from, as a results folder keeps it."""
 
     population: Population
-    counterfactuals: CounterfactualTable | None
+    counterfactuals: CounterfactualTable | None  # where no file can hold the worldview
     decision: DecisionMaker | None
 
 
@@ -101,14 +99,16 @@ def read_plan_text(
     folder: Path,
     name: str,
     trust_code: bool = False,
+    added: Mapping[str, Any] | None = None,
     saved: SavedInputs | None = None,
 ) -> Plan:
-    """Read the text of an audit file, as it stood in a folder under a name.
+    """Read the text of an audit file, as it was in a folder under a name.
 
-    With inputs that a results folder has `saved`, nothing else is loaded.
+    Sections that were `added` to an audit replace those of the file. With inputs that a results
+    folder has `saved`, nothing else is loaded.
     """
     source, files, arguments = read_arguments(
-        text, folder=folder, name=name, trust_code=trust_code, saved=saved
+        text, folder=folder, name=name, trust_code=trust_code, added=added, saved=saved
     )
     described = source.describe()
     if saved is None:
@@ -135,6 +135,7 @@ def read_arguments(
     folder: Path,
     name: str,
     trust_code: bool = False,
+    added: Mapping[str, Any] | None = None,
     saved: SavedInputs | None = None,
 ) -> tuple[Source, tuple[Path, ...], dict[str, Any]]:
     """Read where the table is, which further files were read, and the arguments of `plan`.
@@ -142,9 +143,11 @@ def read_arguments(
     Next to these, `labels` has the labels, if there are any.
     """
     document = read_yaml(text, source=name)
+    if added:
+        document.data.update(added)
     written = read_audit_file(document)
     with placed(document, "data"):
-        source: Source = open_source(written.data, folder=folder)
+        source = open_source(written.data, folder=folder)
     arguments = {
         each.name: getattr(written, each.name)
         for each in fields(written)
@@ -158,18 +161,29 @@ def read_arguments(
         return source, (), arguments
     protected = written.protected
     statuses = protected if isinstance(protected, list) else [protected]
+    columns = dict.fromkeys([*written.attributes, *(each.attribute for each in statuses)])
     # last, since it may load a model; it is shown no ids and no outcomes unless it asks for them
     with placed(document, "decision"):
         decider = load_decision(
             written.decision,
             folder=folder,
-            columns=tuple(
-                dict.fromkeys([*written.attributes, *(each.attribute for each in statuses)])
-            ),
+            columns=tuple(columns),
             trust_code=trust_code,
             scores=getattr(written.outcome["outcome"], "numeric", False),
         )
     return source, decider.files, {**arguments, "decision": decider.maker}
+
+
+def added_sections(text: str, planned: Plan) -> dict[str, Any]:
+    """Return the section `uncertainty` of a plan that asks for more than its audit file says."""
+    doubt = planned.settings.uncertainty
+    written = read_yaml(text).data.get("uncertainty") or {}
+    others = {**_worldviews(doubt.worldviews), **(written.get("worldviews") or {})}
+    # tipping points are found wherever worldviews are compared
+    kept = {name: value for name, value in written.items() if name != "tipping" or value}
+    wanted = kept | ({"variants": True} if doubt.variants else {})
+    wanted |= {"worldviews": others} if others else {}
+    return {} if wanted == written else {"uncertainty": jsonable(wanted)}
 
 
 def write_plan(planned: Plan) -> str:
@@ -177,21 +191,22 @@ def write_plan(planned: Plan) -> str:
 
     What no file can hold (a function, a model, an equation around an object) is in a comment.
     """
+    protected = [_protection(each) for each in planned.protections]
     sections: dict[str, Any] = {
         "outcome": planned.outcome.declaration,
-        "protected": [_protection(each) for each in planned.protections]
-        if planned.combine
-        else _protection(planned.protections[0]),
+        "protected": protected if planned.combine else protected[0],
+        **({"combine": planned.combine} if planned.combine else {}),
+        "attributes": {each.name: _attribute(each) for each in planned.attributes},
     }
-    sections |= {"combine": planned.combine} if planned.combine else {}
-    sections["attributes"] = {each.name: _attribute(each) for each in planned.attributes}
+    others = planned.settings.uncertainty.worldviews or {}
+    lacking = others.keys() - _worldviews(others).keys()
     return (
         write_yaml(jsonable(sections))
         + _worldview(planned)
         + _decision(planned)
         + write_yaml(jsonable(_settings(planned.settings)))
         + (write_yaml({"labels": planned.labels.as_dict()}) if planned.labels else "")
-        + _unwritten_worldviews(planned)
+        + "".join(_comment(f"worldview {n!r}", repr(others[n])) for n in others if n in lacking)
     )
 
 
@@ -203,14 +218,14 @@ def _settings(section: Any) -> dict[str, Any]:
         if is_dataclass(value):
             value = _settings(value)
         if each.name == "worldviews":
-            value = _describe_worldviews(value) or None
+            value = _worldviews(value) or None
         if value is not None:
             written[each.name] = list(value) if isinstance(value, tuple) else value
     return written
 
 
-def _describe_worldviews(worldviews: Mapping[str, Worldview] | None) -> dict[str, Any]:
-    """Return those worldviews that a file can hold."""
+def _worldviews(worldviews: Mapping[str, Worldview] | None) -> dict[str, Any]:
+    """Describe those worldviews that a file can hold."""
     described = {}
     for name, each in (worldviews or {}).items():
         with suppress(WorldviewError):
@@ -218,40 +233,25 @@ def _describe_worldviews(worldviews: Mapping[str, Worldview] | None) -> dict[str
     return described
 
 
-def _unwritten_worldviews(planned: Plan) -> str:
-    others = planned.settings.uncertainty.worldviews or {}
-    lacking = others.keys() - _describe_worldviews(others).keys()
-    return "".join(_comment(f"worldview {n!r}", repr(others[n])) for n in others if n in lacking)
-
-
-def write_doubt(text: str, planned: Plan) -> str:
-    """Write the plan's section `uncertainty` into an audit file that does not hold all of it."""
-    doubt = planned.settings.uncertainty
-    written = read_yaml(text).data.get("uncertainty") or {}
-    others = {**_describe_worldviews(doubt.worldviews), **(written.get("worldviews") or {})}
-    # tipping points are found wherever worldviews are compared
-    kept = {name: value for name, value in written.items() if name != "tipping" or value}
-    wanted = kept | ({"variants": True} if doubt.variants else {})
-    wanted |= {"worldviews": others} if others else {}
-    return text if wanted == written else replace_section(text, "uncertainty", wanted)
-
-
 def _protection(protection: Protection) -> dict[str, Any]:
-    described: dict[str, Any] = {"attribute": protection.attribute}
     values = list(protection.values)
-    if values:
-        described["value"] = values[0] if len(values) == 1 else values
-    described["reference"] = protection.reference
-    return described | ({"pool": True} if protection.pool else {})
+    value = {"value": values[0] if len(values) == 1 else values} if values else {}
+    pool = {"pool": True} if protection.pool else {}
+    return {
+        "attribute": protection.attribute,
+        **value,
+        "reference": protection.reference,
+        **pool,
+    }
 
 
 def _attribute(attribute: Attribute) -> Any:
-    if not attribute.levels and attribute.weight == 1 and not attribute.compare_missing:
-        return attribute.kind.value
-    described: dict[str, Any] = {"kind": attribute.kind.value}
-    described |= {"levels": list(attribute.levels)} if attribute.levels else {}
-    described |= {"weight": attribute.weight} if attribute.weight != 1 else {}
-    return described | ({"compare_missing": True} if attribute.compare_missing else {})
+    further: dict[str, Any] = {
+        **({"levels": list(attribute.levels)} if attribute.levels else {}),
+        **({"weight": attribute.weight} if attribute.weight != 1 else {}),
+        **({"compare_missing": True} if attribute.compare_missing else {}),
+    }
+    return {"kind": attribute.kind.value, **further} if further else attribute.kind.value
 
 
 def _worldview(planned: Plan) -> str:
@@ -266,12 +266,9 @@ def _worldview(planned: Plan) -> str:
 
 
 def _decision(planned: Plan) -> str:
-    from mutandis.decision.maker import describe_maker
-
-    maker = planned.decision
-    if maker is None:
+    if planned.decision is None:
         return write_yaml({"decision": {"recorded": True}})
-    described = describe_maker(maker)
+    described = describe_maker(planned.decision)
     if set(described) == {"kind", "rule"}:  # also of results, which hold the description alone
         return write_yaml({"decision": {"rule": described["rule"]}})
     return _comment("decision", "; ".join(f"{name} {each}" for name, each in described.items()))

@@ -191,6 +191,7 @@ def _is_record(data: Any) -> bool:
             and all(isinstance(data["config"][key], str) for key in ("name", "folder", "text"))
             and isinstance(data["source"]["sha256"], str)
             and isinstance(data["settings"]["data"], dict)
+            and isinstance(data["added"], dict)
             and isinstance(data["files"], dict)
             and isinstance(data["labels"], dict)
             and isinstance(data["provenance"]["data"]["sha256"], str)

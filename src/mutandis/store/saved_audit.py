@@ -49,7 +49,7 @@ from mutandis.errors import DecisionError, MutandisError, OutputError
 from mutandis.frames import columns_of, open_frame
 from mutandis.geometry.index import Neighbourhoods
 from mutandis.limits import explain_limit, limit, open_regular, unpacked_bytes
-from mutandis.store.audit_file import SavedInputs, read_plan_text, write_doubt, write_plan
+from mutandis.store.audit_file import SavedInputs, added_sections, read_plan_text, write_plan
 from mutandis.store.files import hash_file, write_csv, write_findings
 from mutandis.store.output_folder import (
     locked_folder,
@@ -230,11 +230,8 @@ def _record(
     audit: Audit, diagnosis: Diagnosis | None, notes: Sequence[str], out: Path
 ) -> dict[str, Any]:
     origin = audit.plan.origin
-    text = (
-        _data_section(audit.plan) + write_plan(audit.plan)
-        if origin is None
-        else write_doubt(origin.text, audit.plan)
-    )
+    text = _data_section(audit.plan) + write_plan(audit.plan) if origin is None else origin.text
+    added = added_sections(text, audit.plan)
     base = Path.cwd() if origin is None else origin.folder
     return {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -243,7 +240,8 @@ def _record(
             "folder": os.path.relpath(base.resolve(), out.resolve()),
             "text": text,
         },
-        "settings": read_yaml(text).data,
+        "added": added,
+        "settings": read_yaml(text).data | added,
         "labels": audit.plan.labels.as_dict(),
         "source": {"kind": "memory", "sha256": ""} if origin is None else dict(origin.source),
         "files": {} if origin is None else dict(origin.files),
@@ -480,6 +478,7 @@ def _assemble(record: AuditRecord, state: Mapping[str, Any]) -> Audit:
         origin.text,
         folder=origin.folder,
         name=origin.name,
+        added=record.data["added"],
         saved=SavedInputs(
             population=population,
             counterfactuals=_supplied(state["parts"][0], population),

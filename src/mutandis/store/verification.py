@@ -157,7 +157,11 @@ def _verify(
     elif rerun:
         plan = record.label(
             read_plan_text(
-                origin.text, folder=origin.folder, name=origin.name, trust_code=trust_code
+                origin.text,
+                folder=origin.folder,
+                name=origin.name,
+                trust_code=trust_code,
+                added=record.data["added"],
             )
         )
         again = plan.run() if run is None else run(plan)
