@@ -20,7 +20,7 @@ from scipy.stats import binom
 from mutandis.engine.tally import Sums
 from mutandis.outcomes.intervals import INTERVALS
 from mutandis.outcomes.measures import MEASURES
-from mutandis.report.chart import COLOURS, Chart, Frame, numbered, ticks
+from mutandis.report.chart import COLOURS, SIZE, Chart, Frame, numbered, text_width, ticks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -269,7 +269,11 @@ def plot_coverage(
         colour, mark = _STYLES[place % len(_STYLES)]
         return lambda x, y: chart.mark(mark, (x + 16, y), colour, size=6)
 
-    top = chart.legend([(name, sample(place)) for place, name in enumerate(covered)])
+    top, left = 24.0, 4.0
+    for place, name in enumerate(covered):
+        sample(place)(left, 10.0)
+        chart.text((left + 30, 10.0), name)
+        left += 39 + text_width(name, SIZE)
     frame = Frame(chart, (50, top, 494, 220), (-0.5, len(sizes) - 0.5), (low, high))
     band = (frame.left, frame.y(nominal + tolerance)), (frame.right, frame.y(nominal - tolerance))
     chart.box(*band, "#eeeae0")

@@ -267,62 +267,15 @@ class Redaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CaseDocument:
-    """Everything about one complainant: data, and a page made from them.
-
-    Parameters
-    ----------
-    complainant
-        Who, and what was decided.
-    verdict
-        The headline: the pattern among people like the complainant.
-    own_case
-        The answer about the complainant alone.
-    robustness
-        How wrong the worldview may be before the headline falls; None where that has no meaning,
-        and in a redacted file.
-    figures
-        Results under every method and k.
-    parts
-        The comparison on each ground: the counterfactual, the groups, what would change it.
-    whole_table
-        How many such verdicts the whole table has, with sham audits if these were run.
-    assumptions, limits
-        What the answer takes for granted and what it cannot show, in words.
-    redaction
-        Whether all people but the complainant are left out, and what is told of groups.
-    provenance
-        What is needed to repeat the audit.
-    alpha, tau, direction, measure
-        As in the settings.
-    worldview, labels, settings_text, words
-        For the page alone: a drawing, labels, an audit file (empty if redacted), and how outcomes
-        are written.
-
-    Examples
-    --------
-    >>> import mutandis as mm
-    >>> audit = mm.audit(
-    ...     {"woman": [1, 1, 0], "salary": [10.0, 11.0, 10.0], "granted": ["no", "no", "yes"]},
-    ...     outcome="granted",
-    ...     negative="no",
-    ...     protected=mm.Protection("woman", value=1, reference=0),
-    ...     attributes={"salary": "continuous"},
-    ...     ks=(1,),
-    ... )
-    >>> document = audit.case_file(0)
-    >>> document
-    <case file: evidence, st at k=1; own case: not known>
-    >>> document.parts[0].test.refused, document.parts[0].test.granted
-    (0, 1)
-    """
+    """Everything about one complainant: data, and a page made from them."""
 
     complainant: Complainant
-    verdict: VerdictText
+    verdict: VerdictText  # the pattern among people like the complainant
     own_case: OwnCase
-    robustness: VerdictRobustness | None
+    robustness: VerdictRobustness | None  # None where it has no meaning, and if redacted
     figures: tuple[Figures, ...]
     parts: tuple[Part, ...]
-    whole_table: str
+    whole_table: str  # how many such verdicts there are, with sham audits if these were run
     assumptions: tuple[str, ...]
     limits: tuple[str, ...]
     redaction: Redaction
@@ -331,9 +284,10 @@ class CaseDocument:
     tau: float
     direction: str
     measure: str = "risk-difference"
+    # for the page alone
     worldview: Picture | None = None
     labels: Labels = PLAIN
-    settings_text: str = ""
+    settings_text: str = ""  # an audit file; empty if redacted
     words: Words = SHARES
 
     @property

@@ -1,4 +1,4 @@
-"""Charts as SVG text: shapes, axes, legends, and how wide a text will be.
+"""Charts as SVG text: shapes, axes, and how wide a text will be.
 
 Lengths are points of 1/72 inch, from the upper left corner.
 """
@@ -16,11 +16,10 @@ from mutandis import errors
 from mutandis.errors import PlanError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
     from os import PathLike
 
 Point = tuple[float, float]
-Key = tuple[str, "Callable[[float, float], None]"]
 
 # dark enough to stand on white, and distinct in every common form of colour blindness
 COLOURS = {
@@ -35,7 +34,6 @@ DASHED = "6 3"
 FONTS = "Helvetica, Arial, sans-serif"
 BASELINE = 0.35  # of the font size, below the middle of a line of text
 _AXIS = "#333333"
-_SAMPLE = 24.0
 # corners of marks, in halves of their size
 _MARKS = {
     "square": ((-1, -1), (1, -1), (1, 1), (-1, 1)),
@@ -139,35 +137,14 @@ def shortened(text: str, *, width: float, size: float) -> str:
 class Picture:
     """A picture: shown by notebooks, written to a file by `save`, and SVG text as a string.
 
-    Parameters
-    ----------
-    svg
-        The picture as SVG text: no script, and no reference to anything outside itself. The same
-        numbers give the same text.
-    title
-        What it shows.
-
-    Examples
-    --------
-    >>> import mutandis as mm
-    >>> picture = mm.Worldview({"salary": mm.Linear("gender")}).draw()
-    >>> picture
-    Picture('Worldview')
-    >>> str(picture).startswith("<svg")
-    True
+    It has no script and loads nothing; the same numbers give the same text.
     """
 
     svg: str = field(repr=False)
     title: str
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the picture to a file.
-
-        Parameters
-        ----------
-        path
-            A file that ends in .svg.
-        """
+        """Write the picture to a file that ends in .svg."""
         if Path(path).suffix.lower() != ".svg":
             found = Path(path).suffix or "a file without an ending"
             raise PlanError(
@@ -245,21 +222,6 @@ class Chart:
         self._shapes.append(
             element("text", text=printable(text), font_size=size, fill=colour, **look)
         )
-
-    def legend(self, keys: Sequence[Key]) -> float:
-        """Explain looks at the top, in as many rows as they need, and return where the rows end.
-
-        A key is a label and a function that draws a sample, 24 points wide, from a point on.
-        """
-        left, x, y = 4.0, 4.0, 10.0
-        for label, draw in keys:
-            needed = _SAMPLE + 6 + text_width(label, SIZE)
-            if x > left and x + needed > self.width:
-                x, y = left, y + 16
-            draw(x, y)
-            self.text((x + _SAMPLE + 6, y), label)
-            x += needed + 9
-        return y + 14
 
     def picture(self, title: str) -> Picture:
         """Write the chart."""

@@ -1,11 +1,14 @@
-"""Drawing of a worldview: causes and effects in layers, with a legend of both."""
+"""Drawing of a worldview: causes and effects in layers, with a legend of both.
+
+The layer of a node is the longest path from a root, and its place in the layer follows the mean
+place of its neighbours (Sugiyama, Tagawa and Toda 1981).
+"""
 
 from __future__ import annotations
 
 import zlib
 from collections import defaultdict
-from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mutandis.errors import PlanError
@@ -33,8 +36,8 @@ _NARROWEST, _WIDEST_NAME = 64.0, 190.0
 _MARGIN, _HEAD = 24.0, 9.0
 _PAGE = 1000.0  # a drawing that would be wider runs downwards instead
 _LEGEND_WIDTH, _SAMPLE, _SAMPLE_HEIGHT = 580.0, 30.0, 17.0
-_NODE_GAP, _LANE_GAP, _LAYER_GAP, _PORT_GAP = 24.0, 17.0, 60.0, 11.0
-_SWEEPS, _ROUNDS = 12, 60
+_GAP, _LAYER_GAP, _PORT_GAP = 24.0, 90.0, 11.0
+_SWEEPS = 12
 
 
 class _Look(NamedTuple):
@@ -45,42 +48,32 @@ class _Look(NamedTuple):
     stroke: str
     text: str = INK
     corner: float = 0.2  # its radius, as a share of the height
-    double: bool = False
+    insets: tuple[float, ...] = (0.0,)  # of its borders
     border: Mapping[str, Any] = {"stroke_width": 1.4}
     font: Mapping[str, str] = {}
 
 
-_BOLD, _DASHED = {"font_weight": "bold"}, {"stroke_dasharray": "5 4"}
+_BOLD, _ITALIC = {"font_weight": "bold"}, {"font_style": "italic"}
+_DASHED, _THICK = {"stroke_dasharray": "5 4"}, {"stroke_width": 2.0}
+_TWO = (0.0, 3.5)
 _NODES = {
     "protected": _Look(
-        "protected attribute", "#fdf0e6", "#b8500f", "#7a340a", double=True, font=_BOLD
+        "protected attribute", "#fdf0e6", "#b8500f", "#7a340a", insets=_TWO, font=_BOLD
     ),
     "attribute": _Look("attribute", "#f6f5f2", "#55524a"),
     "resolving": _Look(
-        "resolving: kept as it is",
-        "#e6f1e8",
-        "#2f6b3a",
-        "#1d4a26",
-        corner=0.0,
-        border={"stroke_width": 2.0},
+        "resolving: kept as it is", "#e6f1e8", "#2f6b3a", "#1d4a26", corner=0.0, border=_THICK
     ),
     "latent": _Look(
-        "hidden common cause",
-        "#ffffff",
-        "#55524a",
-        corner=0.5,
-        border=_DASHED,
-        font={"font_style": "italic"},
+        "hidden common cause", "#ffffff", "#55524a", corner=0.5, border=_DASHED, font=_ITALIC
     ),
     "outcome": _Look("decision", "#1f4a80", "#1f4a80", "#ffffff", corner=0.08, font=_BOLD),
 }
+_DOTTED = {"stroke_dasharray": "0.5 4", "stroke_linecap": "round"}
 _ARROWS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "cause": ("is a cause of", {"stroke": "#55524a"}),
     "hidden": ("drives, unobserved", {"stroke": "#55524a", **_DASHED}),
-    "read": (
-        "is used to decide",
-        {"stroke": "#1f5fa8", "stroke_dasharray": "0.5 4", "stroke_linecap": "round"},
-    ),
+    "read": ("is used to decide", {"stroke": "#1f5fa8", **_DOTTED}),
     "compared": (
         "is what people are compared on",
         {"stroke": "#8a857a", "stroke_dasharray": "8 3 1 3"},
@@ -88,8 +81,7 @@ _ARROWS: Mapping[str, tuple[str, Mapping[str, str]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Node:
+class _Node(NamedTuple):
     name: str
     kind: str
 
@@ -99,8 +91,7 @@ class _Node:
 
     def extent(self, *, downwards: bool) -> tuple[float, float]:
         """Length along the arrows, and breadth across them."""
-        bold = 1.08 if _NODES[self.kind].font is _BOLD else 1.0
-        needed = text_width(self.label, _FONT) * bold + 2 * _PADDING
+        needed = text_width(self.label, 1.08 * _FONT) + 2 * _PADDING
         width = max(float(round(needed)), _NARROWEST)
         return (_HEIGHT, width) if downwards else (width, _HEIGHT)
 
@@ -174,18 +165,69 @@ def _layers(nodes: int, arrows: _Arrows, *, hidden: int, last: int | None) -> li
     return layers
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Layout:
     """Places along the arrows (forward) and across them, running to the right or downwards."""
 
-    nodes: Sequence[_Node]
-    routes: Mapping[tuple[int, int], Sequence[_Vertex]]
-    middles: Mapping[_Vertex, float]
-    ports: Mapping[tuple[_Vertex, _Vertex], float]  # where arrows leave and enter nodes
-    layers: Sequence[tuple[float, float]]  # start and end of each
-    own: Sequence[_Vertex]  # of each node
-    size: tuple[float, float]  # forward, across
-    downwards: bool
+    def __init__(
+        self, nodes: Sequence[_Node], arrows: _Arrows, layers: Sequence[int], *, downwards: bool
+    ) -> None:
+        self.nodes, self.downwards = nodes, downwards
+        self.own = [_Vertex(layer, node) for node, layer in enumerate(layers)]
+        # an arrow that passes layers has a vertex in each, shared by arrows of one kind from a node
+        self.routes = {
+            (cause, effect): [
+                self.own[cause],
+                *(_Vertex(at, cause, kind) for at in range(layers[cause] + 1, layers[effect])),
+                self.own[effect],
+            ]
+            for (cause, effect), kind in arrows.items()
+        }
+        before, after = defaultdict(list), defaultdict(list)
+        pieces = (piece for route in self.routes.values() for piece in pairwise(route))
+        for one, two in dict.fromkeys(pieces):
+            after[one].append(two)
+            before[two].append(one)
+        rows: list[list[_Vertex]] = [[] for _ in range(max(layers, default=-1) + 1)]
+        for vertex in sorted({*self.own, *before, *after}, key=lambda each: (each.node, each)):
+            rows[vertex.layer].append(vertex)
+        self._place(_ordered(rows, before, after))
+        self.ports = self._ports(before) | self._ports(after)
+
+    def _place(self, rows: Sequence[Sequence[_Vertex]]) -> None:
+        """Put the vertices of a row next to each other, and the rows around one line."""
+        self.middles: dict[_Vertex, float] = {}
+        self.spans: list[tuple[float, float]] = []  # start and end of each row
+        forward = 0.0
+        for row in rows:
+            at = 0.0
+            for vertex in row:
+                breadth = self._breadth(vertex)
+                self.middles[vertex] = at + breadth / 2
+                at += breadth + _GAP
+            for vertex in row:
+                self.middles[vertex] -= (at - _GAP) / 2
+            length = max(self._extent(vertex.node)[0] for vertex in row if not vertex.strand)
+            self.spans.append((forward, forward + length))
+            forward += length + _LAYER_GAP
+        half = max((at + self._breadth(each) / 2 for each, at in self.middles.items()), default=0.0)
+        self.middles = {vertex: at + half for vertex, at in self.middles.items()}
+        self.size = (self.spans[-1][1] if rows else 0.0), 2 * half
+
+    def _extent(self, node: int) -> tuple[float, float]:
+        return self.nodes[node].extent(downwards=self.downwards)
+
+    def _breadth(self, vertex: _Vertex) -> float:
+        return 0.0 if vertex.strand else self._extent(vertex.node)[1]
+
+    def _ports(self, near: _Near) -> dict[tuple[_Vertex, _Vertex], float]:
+        """Spread the points where arrows leave (or enter) a node, so that they do not pile up."""
+        ports = {}
+        for vertex in self.own:
+            others = sorted(near[vertex], key=self.middles.__getitem__)
+            step = min(_PORT_GAP, (self._breadth(vertex) - _PADDING) / max(len(others) - 1, 1))
+            for place, other in enumerate(others):
+                ports[vertex, other] = self.middles[vertex] + step * (place - (len(others) - 1) / 2)
+        return ports
 
     @property
     def paper(self) -> tuple[float, float]:
@@ -194,8 +236,8 @@ class _Layout:
 
     def box(self, node: int) -> tuple[float, float, float, float]:
         """Return the left, top, width and height of a node."""
-        length, breadth = self.nodes[node].extent(downwards=self.downwards)
-        start, end = self.layers[self.own[node].layer]
+        length, breadth = self._extent(node)
+        start, end = self.spans[self.own[node].layer]
         forward = _MARGIN + (start + end - length) / 2
         across = _MARGIN + self.middles[self.own[node]] - breadth / 2
         if self.downwards:
@@ -209,69 +251,21 @@ class _Layout:
     def arrow(self, ends: tuple[int, int]) -> tuple[str, str]:
         """Return the line of an arrow, straight past layers and curved between, and its head."""
         route = self.routes[ends]
-        lengths = [self.nodes[node].extent(downwards=self.downwards)[0] for node in ends]
-        first, final = self.layers[route[0].layer], self.layers[route[-1].layer]
+        lengths = [self._extent(node)[0] for node in ends]
+        first, final = self.spans[route[0].layer], self.spans[route[-1].layer]
         leave, tip = (sum(first) + lengths[0]) / 2, (sum(final) - lengths[1]) / 2
         at, entry = self.ports[route[0], route[1]], self.ports[route[-1], route[-2]]
         written, end = [f"M{self.point(leave, at)}", f"L{self.point(first[1], at)}"], first[1]
         for vertex in route[1:]:
             is_last = vertex is route[-1]
-            start = self.layers[vertex.layer][0] - _HEAD * is_last
+            start = self.spans[vertex.layer][0] - _HEAD * is_last
             there = entry if is_last else self.middles[vertex]
             half = (end + start) / 2
             bend = f"{self.point(half, at)} {self.point(half, there)} {self.point(start, there)}"
-            end, at = tip - _HEAD if is_last else self.layers[vertex.layer][1], there
+            end, at = tip - _HEAD if is_last else self.spans[vertex.layer][1], there
             written += [f"C{bend}", f"L{self.point(end, at)}"]
         corners = [(tip - _HEAD, at - 4.2), (tip, at), (tip - _HEAD, at + 4.2)]
         return " ".join(written), "M" + " L".join(self.point(*each) for each in corners) + " Z"
-
-
-def _lay_out(
-    nodes: Sequence[_Node], arrows: _Arrows, layers: Sequence[int], *, downwards: bool
-) -> _Layout:
-    """Order layers by barycentres for few crossings, then move vertices towards their neighbours.
-
-    An arrow that passes layers has a vertex in each, which arrows of one kind from the same node
-    share (Sugiyama, Tagawa and Toda 1981).
-    """
-    own = [_Vertex(layer, node) for node, layer in enumerate(layers)]
-    routes = {
-        (cause, effect): (
-            own[cause],
-            *(_Vertex(at, cause, kind) for at in range(layers[cause] + 1, layers[effect])),
-            own[effect],
-        )
-        for (cause, effect), kind in arrows.items()
-    }
-    before, after = defaultdict(list), defaultdict(list)
-    for one, two in dict.fromkeys(piece for route in routes.values() for piece in pairwise(route)):
-        after[one].append(two)
-        before[two].append(one)
-    every = {*own, *(vertex for route in routes.values() for vertex in route)}
-    rows: list[list[_Vertex]] = [[] for _ in range(max(layers, default=-1) + 1)]
-    for vertex in sorted(every, key=lambda each: (each.node, each)):
-        rows[vertex.layer].append(vertex)
-    rows = _ordered(rows, before, after)
-    sizes = [node.extent(downwards=downwards) for node in nodes]
-    breadth = {v: 0.0 if v.strand else sizes[v.node][1] for v in every}
-    middles = _places_across(rows, breadth, before, after)
-    spans, at = [], 0.0
-    for row in rows:
-        length = max(sizes[vertex.node][0] for vertex in row if not vertex.strand)
-        spans.append((at, at + length))
-        steep = max((abs(middles[a] - middles[b]) for a in row for b in after[a]), default=0.0)
-        at += length + min(1.8 * _LAYER_GAP, _LAYER_GAP + 0.15 * steep)
-    across = max((middles[vertex] + breadth[vertex] / 2 for vertex in every), default=0.0)
-    return _Layout(
-        nodes=nodes,
-        routes=routes,
-        middles=middles,
-        ports=_ports(own, middles, breadth, before) | _ports(own, middles, breadth, after),
-        layers=spans,
-        own=own,
-        size=(spans[-1][1] if spans else 0.0, across),
-        downwards=downwards,
-    )
 
 
 def _ordered(rows: list[list[_Vertex]], before: _Near, after: _Near) -> list[list[_Vertex]]:
@@ -305,64 +299,11 @@ def _crossings(rows: Sequence[Sequence[_Vertex]], after: _Near) -> int:
     return count
 
 
-def _places_across(
-    rows: Sequence[Sequence[_Vertex]],
-    breadth: Mapping[_Vertex, float],
-    before: _Near,
-    after: _Near,
-) -> dict[_Vertex, float]:
-    """Move every vertex towards the mean of its neighbours, as far as its row leaves room."""
-    middles: dict[_Vertex, float] = {}
-    apart: dict[_Vertex, float] = {}  # from the vertex before it in its row
-    for row in rows:
-        apart[row[0]] = 0.0
-        for one, two in pairwise(row):
-            gap = _NODE_GAP if breadth[one] and breadth[two] else _LANE_GAP
-            apart[two] = (breadth[one] + breadth[two]) / 2 + gap
-        places = list(accumulate(apart[vertex] for vertex in row))
-        middles |= {vertex: at - places[-1] / 2 for vertex, at in zip(row, places, strict=True)}
-    for turn in range(_ROUNDS):
-        for row in rows if turn % 2 == 0 else rows[::-1]:
-            wanted = [_wanted(v, [*before[v], *after[v]], middles) for v in row]
-            low, high = list(wanted), list(wanted)
-            for i in range(1, len(row)):
-                low[i] = max(low[i], low[i - 1] + apart[row[i]])
-                high[-1 - i] = min(high[-1 - i], high[-i] - apart[row[-i]])
-            # both keep the distances, so their mean does
-            middles |= {v: (a + b) / 2 for v, a, b in zip(row, low, high, strict=True)}
-    first = min((middles[vertex] - breadth[vertex] / 2 for vertex in middles), default=0.0)
-    return {vertex: place - first for vertex, place in middles.items()}
-
-
-def _wanted(vertex: _Vertex, near: Sequence[_Vertex], middles: Mapping[_Vertex, float]) -> float:
-    """Return the mean place of a vertex's neighbours; straight arrows past nodes count more."""
-    pulls = [4 if vertex.strand and other.strand else 1 for other in near]
-    if not near:
-        return middles[vertex]
-    return sum(p * middles[o] for p, o in zip(pulls, near, strict=True)) / sum(pulls)
-
-
-def _ports(
-    own: Sequence[_Vertex],
-    middles: Mapping[_Vertex, float],
-    breadth: Mapping[_Vertex, float],
-    near: _Near,
-) -> dict[tuple[_Vertex, _Vertex], float]:
-    """Spread the points where arrows leave (or enter) a node, so that they do not pile up."""
-    ports = {}
-    for vertex in own:
-        others = sorted(near[vertex], key=middles.__getitem__)
-        step = min(_PORT_GAP, (breadth[vertex] - _PADDING) / max(len(others) - 1, 1))
-        for place, other in enumerate(others):
-            ports[vertex, other] = middles[vertex] + step * (place - (len(others) - 1) / 2)
-    return ports
-
-
 def _render(nodes: Sequence[_Node], arrows: _Arrows, layers: Sequence[int]) -> str:
     """Write the drawing to the right if that fits on a page, else downwards if that is narrower."""
-    layout = _lay_out(nodes, arrows, layers, downwards=False)
+    layout = _Layout(nodes, arrows, layers, downwards=False)
     if layout.size[0] + 2 * _MARGIN > _PAGE:
-        down = _lay_out(nodes, arrows, layers, downwards=True)
+        down = _Layout(nodes, arrows, layers, downwards=True)
         layout = min(layout, down, key=lambda each: each.paper[0])
     width, height = layout.paper
     room = max(width, _LEGEND_WIDTH)
@@ -430,7 +371,7 @@ def _draw_nodes(layout: _Layout) -> Iterator[str]:
 
 def _shape(look: _Look, box: tuple[float, float, float, float]) -> Iterator[str]:
     left, top, width, height = box
-    for inset in (0.0, 3.5) if look.double else (0.0,):
+    for inset in look.insets:
         yield element(
             "rect",
             fill="none" if inset else look.fill,
@@ -448,14 +389,12 @@ def _legend(
     nodes: Sequence[_Node], arrows: _Arrows, *, top: float, width: float
 ) -> tuple[list[str], float]:
     """Explain the kinds of nodes and arrows that occur; return their height too."""
-    kinds = {node.kind for node in nodes} | set(arrows.values())
-    labels = {kind: look.label for kind, look in _NODES.items()}
-    labels |= {kind: label for kind, (label, _) in _ARROWS.items()}
+    used = {node.kind for node in nodes} | set(arrows.values())
+    labels = {kind: look.label for kind, look in _NODES.items() if kind in used}
+    labels |= {kind: label for kind, (label, _) in _ARROWS.items() if kind in used}
     drawn: list[str] = []
     x, y = 0.0, 0.0
     for kind, label in labels.items():
-        if kind not in kinds:
-            continue
         needed = _SAMPLE + 8.0 + text_width(label, _SMALL)
         if x and x + needed > width:
             x, y = 0.0, y + 26.0
@@ -469,4 +408,4 @@ def _legend(
         at: dict[str, Any] = {"x": left + _SAMPLE + 8.0, "y": middle + BASELINE * _SMALL}
         drawn.append("\n" + "".join(sample) + element("text", text=label, **at))
         x += needed + 22.0
-    return drawn, y + _SAMPLE_HEIGHT if kinds else 0.0
+    return drawn, y + _SAMPLE_HEIGHT if labels else 0.0

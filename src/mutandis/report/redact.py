@@ -25,7 +25,6 @@ headline the share refused, in bands of at least ten people.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from itertools import chain
 from math import floor, fsum, isnan, log10, nan
 from typing import TYPE_CHECKING, Any, Final
 
@@ -50,8 +49,8 @@ from mutandis.verdicts.findings import Verdict
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from mutandis.auditing.audit import Audit
     from mutandis.auditing.case import Case
+    from mutandis.auditing.plan import Plan
     from mutandis.data.population import Population
     from mutandis.engine.members import Members
     from mutandis.report.case_model import CaseDocument, Movement, Part, VerdictText
@@ -79,14 +78,13 @@ _LEFT_OUT = (
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """The people of one group, the complainant not counted: their places, and the refused ones'."""
+    """The people of one group, the complainant not counted."""
 
-    places: Mapping[Any, float]
-    refused: float
+    places: Mapping[Any, float]  # by id
+    refused: float  # places of those who were refused
 
     @classmethod
     def of(cls, members: Members) -> People:
-        """Take a group without its search center."""
         people = ~members.is_center
         # who is matched to several people holds several places: nobody may count as more than one
         place = members.place / max(1.0, members.place[people].max(initial=0.0))
@@ -100,11 +98,11 @@ class People:
 
     @property
     def size(self) -> int:
-        """How many places there are, in whole numbers and not rounded up."""
+        """Number of places, rounded down."""
         return floor(fsum(self.places.values()) + _NEARLY)
 
     def is_apart(self, other: People) -> bool:
-        """Tell whether these are the same people, or at least ten are in one group alone."""
+        """Return whether these are the same people, or at least ten are in one group alone."""
         if self.places == other.places:
             return True
         everybody = self.places.keys() | other.places.keys()
@@ -112,7 +110,7 @@ class People:
         return apart < _NEARLY or apart > LEAST - _NEARLY
 
     def band(self) -> str:
-        """Give the share of the refused as a band.
+        """Return the share of the refused as a band.
 
         Examples
         --------
@@ -139,23 +137,20 @@ def told_groups(cases: Sequence[Case]) -> Told:
     """Choose the methods and sizes to tell, the headline first; outcomes have no part in it."""
     primary = cases[0].audit.plan.settings.primary
     told: Told = {}
+    before: list[People] = []
     for method, k in sorted(cases[0].results, key=lambda key: key != primary):
         if not METHODS[method].count_neighbours:
             continue
         members = [case.groups(method, k=k) for case in cases]
         pairs = [Pair(control=People.of(m.control), test=People.of(m.test)) for m in members]
-        groups = list(_each(pairs))
-        before = [*groups, *_each(chain.from_iterable(told.values()))]
+        groups = [group for pair in pairs for group in (pair.control, pair.test)]
         if all(
-            group.size >= LEAST and all(group.is_apart(other) for other in before)
+            group.size >= LEAST and all(group.is_apart(other) for other in [*groups, *before])
             for group in groups
         ):
             told[method, k] = pairs
+            before += groups
     return told
-
-
-def _each(pairs: Any) -> Iterator[People]:
-    return chain.from_iterable((pair.control, pair.test) for pair in pairs)
 
 
 def redact_case(document: CaseDocument, whole: Case, cases: Sequence[Case]) -> CaseDocument:
@@ -172,7 +167,7 @@ def redact_case(document: CaseDocument, whole: Case, cases: Sequence[Case]) -> C
     settings = document.provenance["settings"]
     return replace(
         document,
-        verdict=_verdict(document, audit, primary),
+        verdict=_verdict(document, audit.plan, primary),
         own_case=_own_case(whole, primary),
         robustness=None,
         figures=figures,
@@ -198,47 +193,44 @@ def _told_values(document: CaseDocument, parts: Sequence[Part]) -> dict[str, lis
     told[who.outcome_column] = [who.outcome, who.outcome_cf, who.negative]
     for status in who.statuses:
         told.setdefault(status.attribute, []).extend([status.value, status.reference])
-    for each in chain.from_iterable(part.movements for part in parts):
-        drawn = [value for value, _ in each.drawn]
-        values = [each.factual, each.counterfactual, *drawn]
+    for each in (movement for part in parts for movement in part.movements):
+        values = [each.factual, each.counterfactual, *(value for value, _ in each.drawn)]
         told.setdefault(each.attribute, []).extend(values)
     return told
 
 
 def _figures(rows: Sequence[Figures], told: Told) -> Iterator[Figures]:
+    """Make rows anew, so that nothing stays in them by mistake."""
     for row in rows:
+        pairs = told.get((row.method, row.k), [])
         if not METHODS[row.method].count_neighbours:
-            yield replace(row, verdict_share=None)  # her own outcome and her counterfactual's
-        elif row.primary or (row.method, row.k) in told:
-            yield _row(row, told.get((row.method, row.k), []))
-
-
-def _row(row: Figures, pairs: Sequence[Pair[People]]) -> Figures:
-    """Make a row anew, so that nothing stays in it by mistake."""
-    # with several grounds the shares are those of one of them, and which one is not told
-    pair = pairs[0] if row.primary and len(pairs) == 1 else None
-    return Figures(
-        method=row.method,
-        title=row.title,
-        k=row.k,
-        primary=row.primary,
-        verdict=row.verdict if pairs else WITHHELD,
-        p_control=WITHHELD if pair is None else pair.control.band(),
-        p_test=WITHHELD if pair is None else pair.test.band(),
-    )
+            yield replace(row, verdict_share=None)  # the own outcome and the counterfactual's
+        elif row.primary or pairs:
+            # with several grounds the shares are those of one of them, and which one is not told
+            pair = pairs[0] if row.primary and len(pairs) == 1 else None
+            yield Figures(
+                method=row.method,
+                title=row.title,
+                k=row.k,
+                primary=row.primary,
+                verdict=row.verdict if pairs else WITHHELD,
+                p_control=WITHHELD if pair is None else pair.control.band(),
+                p_test=WITHHELD if pair is None else pair.test.band(),
+            )
 
 
 def _part(part: Part, pair: Pair[People] | None, population: Population) -> Part:
     untold = pair is None and bool(part.groups)
-    support = () if untold else part.support
     return replace(
         part,
         verdict=WITHHELD if untold else part.verdict,
         movements=_movements(part.movements, population),
         control=_group(part.control, None if pair is None else pair.control),
         test=_group(part.test, None if pair is None else pair.test),
-        support=tuple(
-            SupportCheck(role=each.role, off_support=each.off_support) for each in support
+        support=()
+        if untold
+        else tuple(
+            SupportCheck(role=each.role, off_support=each.off_support) for each in part.support
         ),
         worlds=0,
         verdict_share=None,
@@ -248,9 +240,7 @@ def _part(part: Part, pair: Pair[People] | None, population: Population) -> Part
 
 
 def _group(full: GroupList | None, people: People | None) -> GroupList | None:
-    if full is None:
-        return None
-    return GroupList(
+    return full and GroupList(
         role=full.role,
         around=full.around,
         places=WITHHELD if people is None else people.size // LEAST * LEAST,
@@ -259,34 +249,40 @@ def _group(full: GroupList | None, people: People | None) -> GroupList | None:
 
 
 def _movements(movements: Sequence[Movement], population: Population) -> tuple[Movement, ...]:
-    rounded = [_round_change(each, population) for each in movements]
+    """Round what comes from equations that were fitted to everybody."""
+    digits = {each.attribute: _digits(population, each.attribute) for each in movements}
+    rounded = [_round_change(each, digits[each.attribute]) for each in movements]
     after = {each.attribute: each.counterfactual for each in rounded}
-
-    def with_causes(each: Movement) -> Movement:
-        digits = _digits(population, each.attribute)
-        causes = tuple(
-            replace(
-                cause,
-                after=after.get(cause.parents[0], cause.after) if len(cause.parents) == 1 else None,
-                # a factor is no amount of the attribute
-                amount=None if each.how == "factor" else _round(cause.amount, digits),
-            )
-            for cause in each.causes
+    return tuple(
+        replace(
+            each,
+            causes=tuple(
+                replace(
+                    cause,
+                    after=after.get(cause.parents[0], cause.after)
+                    if len(cause.parents) == 1
+                    else None,
+                    # a factor is no amount of the attribute
+                    amount=None
+                    if each.how == "factor"
+                    else _round(cause.amount, digits[each.attribute]),
+                )
+                for cause in each.causes
+            ),
+            remainder=_round(each.remainder, digits[each.attribute]),
         )
-        return replace(each, causes=causes, remainder=_round(each.remainder, digits))
+        for each in rounded
+    )
 
-    return tuple(with_causes(each) for each in rounded)
 
-
-def _round_change(each: Movement, population: Population) -> Movement:
+def _round_change(each: Movement, digits: int) -> Movement:
     if each.change is None or each.how == "intervened":
         return each
-    digits = _digits(population, each.attribute)
-    change = _round(each.change, digits)
     drawn: dict[float, float] = {}
     for number, share in each.drawn:
-        near = each.factual + _round(number - each.factual, digits)
+        near = each.factual + round(number - each.factual, digits)
         drawn[near] = drawn.get(near, 0.0) + share
+    change = _round(each.change, digits)
     return replace(
         each,
         change=change,
@@ -296,7 +292,7 @@ def _round_change(each: Movement, population: Population) -> Movement:
 
 
 def _digits(population: Population, name: str) -> int:
-    """Give the decimals with which the standard deviation has two digits."""
+    """Return the decimals with which the standard deviation has two digits."""
     column = population.columns[name]
     # sorted, so that the order of the rows has no part in the last bit
     spread = float(np.std(np.sort(column.values))) if isinstance(column, Numbers) else 0.0
@@ -308,9 +304,9 @@ def _round(number: float | None, digits: int) -> float | None:
 
 
 def _own_case(case: Case, row: Figures) -> OwnCase:
-    """Tell her own outcome and her counterfactual's; those most like it are too few."""
+    """Tell the own outcome and the counterfactual's; those most like it are too few."""
     result, plan = case.own_result(), case.audit.plan
-    if row.verdict == WITHHELD:  # then neither is she called part of a pattern
+    if row.verdict == WITHHELD:  # then no part in a pattern is told either
         result["verdict"] = Verdict.NO_EVIDENCE
     return OwnCase(
         answer=answer_own_case(result, plan, withheld=True),
@@ -328,28 +324,26 @@ _CHANCE = {
 }
 
 
-def _verdict(document: CaseDocument, audit: Audit, row: Figures) -> VerdictText:
-    """Say the verdict with bands in place of numbers."""
-    method, plan = METHODS[row.method], audit.plan
+def _verdict(document: CaseDocument, plan: Plan, row: Figures) -> VerdictText:
+    """Word the verdict with bands in place of numbers."""
+    method, who = METHODS[row.method], document.complainant.id
     if not method.count_neighbours:
         return document.verdict
-    who, subject = f"complainant {document.complainant.id}", f"{method.title} with k = {row.k}"
-    if row.verdict in {WITHHELD, Verdict.INSUFFICIENT}:
-        why = (
-            "no group that is like her control group was found"
-            if method.matched
-            else "there are too few people to compare with"
-        )
+    subject = f"{method.title} with k = {row.k}"
+    if row.verdict == WITHHELD:
         sentence = (
-            f"{subject} gives no answer about {who}: {why}."
-            if row.verdict == Verdict.INSUFFICIENT
-            else f"What {subject} says about {who} is withheld, since it would tell about fewer "
-            f"than {LEAST} people."
+            f"What {subject} says about complainant {who} is withheld, since it would tell about "
+            f"fewer than {LEAST} people."
         )
-        return replace(document.verdict, verdict=row.verdict, sentence=sentence)
-    (here, had), there = plan.words.averages(row.p_control, row.p_test)
-    shares = f": {here} the control group {had}, against {there} the test group"
-    if WITHHELD in {row.p_control, row.p_test}:
-        shares = ""
-    claim = describe_claim(row.verdict, method, row.k, document.complainant.id, plan)
-    return replace(document.verdict, sentence=f"{claim}{shares}{_CHANCE[row.verdict]}.")
+    elif row.verdict == Verdict.INSUFFICIENT:
+        why = "there are too few people to compare with"
+        if method.matched:
+            why = "no group that is like the control group was found"
+        sentence = f"{subject} gives no answer about complainant {who}: {why}."
+    else:
+        (here, had), there = plan.words.averages(row.p_control, row.p_test)
+        shares = f": {here} the control group {had}, against {there} the test group"
+        claim = describe_claim(row.verdict, method, row.k, who, plan)
+        known = WITHHELD not in {row.p_control, row.p_test}
+        sentence = f"{claim}{shares if known else ''}{_CHANCE[row.verdict]}."
+    return replace(document.verdict, verdict=row.verdict, sentence=sentence)
