@@ -344,7 +344,8 @@ class Settings(Section):
     def _check_tau(cls, value: Any, info: ValidationInfo) -> float:
         """Check τ by the measure that it is a threshold of."""
         evidence = info.data.get("evidence", Evidence())
-        return measure_named(evidence.measure).read_tau(value)
+        only = (info.context or {}).get("measure")  # of the outcome in an audit file
+        return (only or measure_named(evidence.measure)).read_tau(value)
 
     @property
     def measure(self) -> Measure:
@@ -533,7 +534,10 @@ def read_audit_file(document: Document) -> AuditFile:
     mutandis.errors.SettingsError: Line 6, at 'ks': 30 is written here. Give group sizes, such as...
     """
     _check_filled_in(document)
-    context = {"protected": _protected_names(document.data)}
+    context = {
+        "protected": _protected_names(document.data),
+        "measure": _only_measure(document.data),
+    }
     with placed(document):
         read: AuditFile = TypeAdapter(AuditFile).validate_python(document.data, context=context)
     return read
@@ -545,6 +549,15 @@ def _protected_names(data: Any) -> list[str]:
     parts = section if isinstance(section, list) else [section]
     found = [each.get("attribute") for each in parts if isinstance(each, dict)]
     return [str(name) for name in found if isinstance(name, str | int)] or [PROTECTED]
+
+
+def _only_measure(data: Any) -> Measure | None:
+    """Return the measure of the kind of outcome, before anything is checked: τ refers to it."""
+    outcome = data.get("outcome") if isinstance(data, dict) else None
+    kinds = [
+        DECLARATIONS[key] for key in DECLARATIONS if isinstance(outcome, dict) and key in outcome
+    ]
+    return kinds[0].measure if kinds else None
 
 
 FILL_IN = "FILL IN"

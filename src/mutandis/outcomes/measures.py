@@ -265,7 +265,7 @@ class Measure:
 
     def check_interval(self, name: str | None) -> None:
         """Refuse intervals that know no ratios."""
-        if self.is_ratio and name not in {None, DEFAULT_INTERVAL}:
+        if self.is_ratio and name in INTERVALS and name != DEFAULT_INTERVAL:
             raise PlanError(
                 f"interval={name!r} is about differences, and measure={self.name!r} is a ratio: "
                 "the interval of a ratio is 'miettinen-nurminen'. Leave interval out, or take "

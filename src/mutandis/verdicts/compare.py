@@ -173,7 +173,7 @@ def _is_plain(share: Sums) -> bool:
         return False
     size = int(share.places[0])
     whole = bool((share.parts[:, 0] == 1).all() and (share.places == size).all())
-    return whole and size <= _LARGEST_TABLE
+    return whole and size <= _LARGEST_TABLE and bool((share.marks[:, 0] <= size).all())
 
 
 def _group_plain(control: Sums, test: Sums) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
