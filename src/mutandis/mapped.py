@@ -12,17 +12,22 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from mmap import mmap
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from numpy.typing import DTypeLike, NDArray
+    from numpy.typing import DTypeLike
 
-__all__ = ["arrays_in_files", "copy", "empty", "in_file", "is_mapped", "take", "uses_files"]
+
+Bools: TypeAlias = NDArray[np.bool_]
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+Rows: TypeAlias = NDArray[np.intp]
 
 _T = TypeVar("_T", bound=np.generic)
 
@@ -49,7 +54,7 @@ def arrays_in_files(folder: Path | None) -> Iterator[None]:
 
 
 def uses_files() -> bool:
-    """Tell whether large arrays are kept in files."""
+    """Return whether large arrays are kept in files."""
     return _folder.get() is not None
 
 
@@ -68,7 +73,7 @@ def empty(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
 
 
 def in_file(array: NDArray[_T]) -> NDArray[_T]:
-    """Give an array that is to be kept: a copy in a file if it is large and in memory."""
+    """Return an array that is to be kept: a copy in a file if it is large and in memory."""
     is_small = array.nbytes < _LEAST_BYTES or 0 in array.strides
     if not uses_files() or is_small or array.dtype.hasobject or is_mapped(array):
         return array
@@ -84,7 +89,7 @@ def copy(array: NDArray[_T]) -> NDArray[_T]:
 
 
 def take(array: NDArray[_T], rows: NDArray[Any] | slice) -> NDArray[_T]:
-    """Give some rows of an array, to be kept; a slice of it is not copied."""
+    """Return some rows of an array, to be kept; a slice of it is not copied."""
     if isinstance(rows, slice) or rows.dtype == np.bool_:
         return array[rows]
     if not uses_files():
@@ -103,7 +108,7 @@ def _blocks(array: NDArray[Any]) -> Iterator[slice]:
 
 
 def is_mapped(array: NDArray[Any]) -> bool:
-    """Tell whether an array lies in a file."""
+    """Return whether an array lies in a file."""
     base: Any = array
     while isinstance(base, np.ndarray):
         base = base.base

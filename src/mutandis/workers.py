@@ -36,24 +36,6 @@ from mutandis.registry import find
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = [
-    "LEAST_MEMORY",
-    "LocalWorkers",
-    "Task",
-    "TaskCount",
-    "Workers",
-    "answer_path",
-    "compute",
-    "digest",
-    "load_answer",
-    "missing_tasks",
-    "open_workers",
-    "physical_memory",
-    "read_memory",
-    "rows_in",
-    "store_arrays",
-    "threads_of_task",
-]
 
 _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,127}")
 # bytes that libraries take in each process, and that a row takes while it is searched
@@ -80,17 +62,17 @@ class Workers(Protocol):
 
     @property
     def folder(self) -> Path:
-        """Where inputs and answers lie; every worker reads and writes there."""
+        """Folder of inputs and answers; every worker reads and writes there."""
         ...
 
     @property
     def rows(self) -> int:
-        """About how many rows one worker may hold at a time."""
+        """Number of rows that one worker may hold at a time."""
         ...
 
     @property
     def dashboard(self) -> str | None:
-        """The address at which they can be watched, if there is one."""
+        """Address of a page about the workers, if there is one."""
         ...
 
     def following(self, follow: Callable[[int, int], None]) -> Workers:
@@ -111,17 +93,7 @@ class Workers(Protocol):
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class LocalWorkers:
-    """The process itself, which answers one task after the other.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     task = Task(function=lambda n: {"n": np.arange(n)}, arguments=(3,), name="first")
-    ...     (path,) = LocalWorkers(Path(folder)).answer([task], lambda people: None)
-    ...     path.name, load_answer(path)["n"].tolist()
-    ('first.npz', [0, 1, 2])
-    """
+    """The process itself, which answers one task after the other."""
 
     folder: Path
     memory: int | None = None
@@ -135,7 +107,7 @@ class LocalWorkers:
 
     @property
     def dashboard(self) -> None:
-        """None: there is nothing to watch."""
+        """None: there is no such page."""
         return
 
     def following(self, follow: Callable[[int, int], None]) -> LocalWorkers:
@@ -162,33 +134,27 @@ def load_answer(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def threads_of_task() -> int:
-    """Return how many threads a task may use; -1 for all.
-
-    On a cluster, what the environment variable MUTANDIS_THREADS of the worker says, and else one.
-    """
+    """Return how many threads a task may use; -1 for all."""
     return _threads.get()
 
 
 _threads: ContextVar[int] = ContextVar("threads", default=-1)
 
 
+@dataclass(slots=True)
 class TaskCount:
     """A count of finished tasks, which reports progress."""
 
-    def __init__(
-        self,
-        total: int,
-        progress: Callable[[int], None],
-        follow: Callable[[int, int], None] | None,
-    ) -> None:
-        self._total, self._progress, self._follow = total, progress, follow
-        self._done = 0
+    total: int
+    progress: Callable[[int], None]
+    follow: Callable[[int, int], None] | None
+    done: int = 0
 
     def __call__(self, task: Task) -> None:
-        self._done += 1
-        self._progress(task.people)
-        if self._follow is not None:
-            self._follow(self._done, self._total)
+        self.done += 1
+        self.progress(task.people)
+        if self.follow is not None:
+            self.follow(self.done, self.total)
 
 
 def missing_tasks(folder: Path, tasks: Sequence[Task], count: TaskCount) -> list[Task]:
@@ -285,13 +251,7 @@ def physical_memory() -> int:
 
 
 def digest(*values: Any) -> str:
-    """Hash values by their kind and content, the same in every process and on every machine.
-
-    Examples
-    --------
-    >>> digest({"k": 15, "tau": 0.0}) == digest({"tau": 0.0, "k": 15}), digest(1) == digest(1.0)
-    (True, False)
-    """
+    """Hash values by their kind and content, the same in every process and on every machine."""
     found = hashlib.sha256()
     for value in values:
         _add(found, value)
@@ -369,28 +329,10 @@ def open_workers(
 ) -> Iterator[Workers | None]:
     """Open the workers that answer tasks until the block ends; None if no tasks are asked for.
 
-    Parameters
-    ----------
-    where
-        None for this process; `"local"` or `"local:4"` for processes on this machine;
-        `"tcp://host:port"` or `"tls://host:port"` for a Dask scheduler; a Dask `Client`; or workers
-        that are open already, which stay open.
-    folder
-        Inputs and answers of tasks. It is made if it is missing, and is kept with what it holds;
-        without a name, it is a temporary one. Where there are other machines, all of them have to
-        see it.
-    memory
-        About how much memory one worker may use, such as `"4GB"`.
-    threads
-        On how many threads this process computes a task.
-    follow
-        Is called with the number of tasks done, and of all.
-
-    Examples
-    --------
-    >>> with open_workers(None, memory="1GB") as workers:
-    ...     workers.rows
-    1750000
+    `where` is None for this process, an address for the room `cluster`, or workers that are open
+    already, which stay open. A `folder` that is named is kept with what it holds. `memory` is about
+    how much one worker may use, such as "4GB"; `follow` is called with the number of tasks done,
+    and of all.
     """
     size = None if memory is None else read_memory(memory)
     if where is None and folder is None and size is None:
@@ -413,13 +355,7 @@ def open_workers(
 
 
 def read_memory(memory: str | int) -> int:
-    """Read a size of memory in bytes.
-
-    Examples
-    --------
-    >>> read_memory("1.5GB"), read_memory("512 MiB")
-    (1500000000, 536870912)
-    """
+    """Read a size of memory in bytes, such as "1.5GB" or "512 MiB"."""
     found = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*([kKMGT]?i?B)?", str(memory).strip())
     if isinstance(memory, bool) or found is None:
         raise PlanError(

@@ -10,11 +10,10 @@ import numpy as np
 from mutandis.engine.tally import ROOM
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from mutandis.geometry.embedding import Embedded, Embedding
     from mutandis.geometry.index import Space
     from mutandis.geometry.metric import Points
+    from mutandis.mapped import Bools, Floats, Ints
 
 ROUNDING = 1e-12
 """Averages that differ by less than this part of the range differ by rounding alone, and so do
@@ -37,9 +36,9 @@ _STEPS = (1, 9, 13, 17, 11, 3, 7)  # how the draws of different attributes are m
 class SpaceFacts:
     """What matching has to know of a whole test space: about each of its coordinates."""
 
-    middle: NDArray[np.int64]
+    middle: Ints
     # the values, where there are few, each of them shared by many reference rows
-    values: tuple[NDArray[np.int64] | None, ...]
+    values: tuple[Ints | None, ...]
 
     @classmethod
     def of(cls, space: Space) -> SpaceFacts:
@@ -63,8 +62,8 @@ class Scale:
     group are exact.
     """
 
-    middle: NDArray[np.int64]
-    length: NDArray[np.float64]
+    middle: Ints
+    length: Floats
     levels: tuple[int, ...]  # number of levels of each nominal attribute
     bits: int
 
@@ -87,14 +86,14 @@ class Scale:
         """Number of moments."""
         return 2 * len(self.middle) + sum(self.levels) + len(self.levels)
 
-    def count(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+    def count(self, values: Floats) -> Ints:
         """Count in multiples of 2**-bits; what is missing has no weight, whatever it counts."""
         near = np.clip(values, -(FARTHEST**2), FARTHEST**2)
         near[np.isnan(near)] = 0.0
         near *= 2.0**self.bits
         return np.rint(near, out=near).astype(np.int64)
 
-    def moments(self, points: Points) -> NDArray[np.int64]:
+    def moments(self, points: Points) -> Ints:
         """Return the numbers, their squares, and the indicators of all levels."""
         numbers = (points.coordinates - self.middle) / self.length
         numbers = np.clip(numbers, -FARTHEST, FARTHEST)
@@ -105,13 +104,7 @@ class Scale:
             blocks.append((known[:, None] == np.arange(count + 1)).astype(np.float64))
         return self.count(np.concatenate(blocks, axis=1))
 
-    def averages(
-        self,
-        inside: NDArray[np.int64],
-        rim: NDArray[np.int64],
-        part: NDArray[np.float64],
-        size: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+    def averages(self, inside: Ints, rim: Ints, part: Floats, size: Floats) -> Floats:
         """Average the moments of groups from the sums of people inside and on the rim."""
         totals = rim * part[:, None]
         totals += inside
@@ -119,9 +112,7 @@ class Scale:
             totals /= size[:, None] * 2.0**self.bits
         return totals
 
-    def imbalance(
-        self, test: NDArray[np.float64], control: NDArray[np.float64], size: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    def imbalance(self, test: Floats, control: Floats, size: Floats) -> tuple[Floats, Bools]:
         """Compare the averages of groups, attribute by attribute.
 
         The result is how many times the squared difference exceeds what is allowed, and whether
@@ -130,12 +121,12 @@ class Scale:
         axes = len(self.middle)
         allowed = np.minimum(IMBALANCE, IMBALANCE_BY_K / np.maximum(size, 1))[:, None]
 
-        def excess(difference: NDArray[np.float64], spread: NDArray[np.float64]) -> Any:
+        def excess(difference: Floats, spread: Floats) -> Any:
             differs = np.abs(difference) > ROUNDING
             with np.errstate(divide="ignore", invalid="ignore"):
                 return np.where(differs, 2 * difference**2 / (allowed * spread), 0.0)
 
-        def variance(side: NDArray[np.float64]) -> Any:
+        def variance(side: Floats) -> Any:
             square = side[:, axes : 2 * axes]
             found = square - side[:, :axes] ** 2
             return np.where(found > ROUNDING * square, found, 0.0)

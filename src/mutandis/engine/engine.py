@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from mutandis.engine.study import Study, World
     from mutandis.geometry.embedding import Embedded, Embedding
     from mutandis.geometry.index import Listing, Neighbourhoods, Progress, Space
+    from mutandis.mapped import Rows
     from mutandis.workers import Workers
 
 # people who are matched at once in several worlds, and places of control groups and matches that
@@ -73,10 +74,10 @@ class Engine:
         self.study, self.threads, self.workers = study, threads, workers
         self._embedding = embedding
         # groups around parts of a mixture, which are asked for one by one after the mixture
-        self._around_parts: list[tuple[Population, NDArray[np.intp], Nearest]] = []
+        self._around_parts: list[tuple[Population, Rows, Nearest]] = []
         self._finer: tuple[tuple[int, int], Engine] | None = None
         # the control groups that were searched last, and of whom
-        self._control: tuple[NDArray[np.intp], Nearest] | None = None
+        self._control: tuple[Rows, Nearest] | None = None
 
     @cached_property
     def embedding(self) -> Embedding:
@@ -98,7 +99,7 @@ class Engine:
         worlds: Iterable[World],
         methods: Collection[Method],
         *,
-        who: NDArray[np.intp] | None = None,
+        who: Rows | None = None,
         marks: NDArray[Any] | None = None,
         measured: bool = False,
         needed: HasEvidence | None = None,
@@ -171,7 +172,7 @@ class Engine:
             self._finer = (k, parts), finer
         return finer
 
-    def at_once(self, who: NDArray[np.intp], world: World) -> int:
+    def at_once(self, who: Rows, world: World) -> int:
         """Return in how many worlds like this some people are matched in about the time of one."""
         return self._at_once(restrict_complainants(self.study.strata, who), world)
 
@@ -185,7 +186,7 @@ class Engine:
         places = MATCHES * matched + largest * len(people_of(strata))
         return max(1, min(_MATCHED // matched, _ADDED_UP // places))
 
-    def _known_control(self, people: NDArray[np.intp]) -> Nearest | None:
+    def _known_control(self, people: Rows) -> Nearest | None:
         """Return the control groups of complainants that were counted already."""
         if self._control is None:
             return None
@@ -255,22 +256,18 @@ class Engine:
                 progress(len(people) * len(worlds))
 
     def _matched_rows(
-        self,
-        wanted: Wanted,
-        stratum: Stratum,
-        control: Nearest | None,
-        mine: NDArray[np.intp],
-    ) -> NDArray[np.intp]:
+        self, wanted: Wanted, stratum: Stratum, control: Nearest | None, mine: Rows
+    ) -> Rows:
         """Return the rows of a control space that are matched: all, or those in groups of a few."""
         few = wanted.matched and 2 * len(stratum.complainants) < len(stratum.control)
         if control is None or not few or not self._spaces.keep:
             return stratum.control
         searched, queries = self._spaces.around_facts(stratum)
-        standing = cast("NDArray[np.intp]", searched.standing)
+        standing = cast("Rows", searched.standing)
         reached = np.zeros(int(standing.max()) + 1, dtype=np.bool_)
         reached[queries.own] = True
 
-        def note(_: NDArray[np.intp], listing: Listing) -> None:
+        def note(_: Rows, listing: Listing) -> None:
             reached[listing.points] = True
 
         searched.search.visit(queries, *reach_of(control.take(mine)), note)
@@ -316,7 +313,7 @@ class Engine:
                 self.study,
                 rows=np.searchsorted(stratum.control, stratum.complainants),
                 queries=queries,
-                standing=cast("NDArray[np.intp]", searched.standing),
+                standing=cast("Rows", searched.standing),
                 search=searched.search,
                 matches=Matches.join(found),
                 scale=scale,
@@ -396,7 +393,7 @@ class Wanted:
     """Whom to search for, and what methods need of it."""
 
     strata: tuple[Stratum, ...]
-    people: NDArray[np.intp]  # all complainants, in the order of the table
+    people: Rows  # all complainants, in the order of the table
     methods: tuple[Method, ...]
     measured: bool
     needed: HasEvidence | None = None
@@ -484,7 +481,7 @@ def find_tests(
     world: World,
     wanted: Wanted,
     *,
-    rows: NDArray[np.intp],
+    rows: Rows,
     known: Collection[str] = (),
     progress: Progress = discard_progress,
 ) -> Tests:
@@ -519,11 +516,7 @@ def find_tests(
 
 
 def match(
-    spaces: Spaces,
-    stratum: Stratum,
-    worlds: Sequence[World],
-    rows: NDArray[np.intp],
-    tests: Tests | None,
+    spaces: Spaces, stratum: Stratum, worlds: Sequence[World], rows: Rows, tests: Tests | None
 ) -> tuple[list[Matches], Scale]:
     """Find the matches of some rows of a control space in each world."""
     study, searched = spaces.study, spaces.get(stratum.test, in_control=False)
@@ -560,11 +553,7 @@ def scale_of(spaces: Spaces, stratum: Stratum, world: World, facts: SpaceFacts) 
 
 
 def _places_in(
-    spaces: Spaces,
-    world: World,
-    rows: NDArray[np.intp],
-    facts: SpaceFacts,
-    placed: Embedded | None,
+    spaces: Spaces, world: World, rows: Rows, facts: SpaceFacts, placed: Embedded | None
 ) -> Iterable[tuple[Embedded, int]]:
     """Place rows in each part of a counterfactual world, with its weight.
 
@@ -578,7 +567,7 @@ def _places_in(
     return [(each, weight) for part, weight in centers for each in draw_values(part, facts)]
 
 
-def _for_all(found: list[Matches], stratum: Stratum, rows: NDArray[np.intp]) -> list[Matches]:
+def _for_all(found: list[Matches], stratum: Stratum, rows: Rows) -> list[Matches]:
     """Assign any matches to the rows of a control space for which none were looked for."""
     if len(rows) == len(stratum.control):
         return found
@@ -589,7 +578,7 @@ def _for_all(found: list[Matches], stratum: Stratum, rows: NDArray[np.intp]) -> 
     return [replace(each, key=key) for each, key in zip(found, keys, strict=True)]
 
 
-_Part = tuple["NDArray[np.intp]", Any]  # the places of some complainants, and what is about them
+_Part = tuple["Rows", Any]  # the places of some complainants, and what is about them
 
 
 def _merge(kind: Any, parts: Sequence[_Part], size: int, **known: Any) -> Any:

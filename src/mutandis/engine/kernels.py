@@ -15,6 +15,8 @@ from mutandis.geometry.kernels.jit import kernel, part, repeated_part
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from mutandis.mapped import Floats, Ints
+
 # of one type from the start: for a literal, numba would compile once more
 _ZERO: Any = np.int64(0)
 
@@ -27,29 +29,29 @@ class Near(NamedTuple):
     They are put into the order of their distance, and of how many stand there.
     """
 
-    start: NDArray[np.int64]
+    start: Ints
     points: NDArray[np.int32]
-    distances: NDArray[np.int64]
-    radius: NDArray[np.int64]
-    up: NDArray[np.int64]
-    down: NDArray[np.int64]
+    distances: Ints
+    radius: Ints
+    up: Ints
+    down: Ints
 
 
 class Reference(NamedTuple):
     """The points of the test space."""
 
-    coordinates: NDArray[np.int64]
+    coordinates: Ints
     codes: NDArray[np.int32]
-    counts: NDArray[np.int64]
-    marks: NDArray[np.int64]
+    counts: Ints
+    marks: Ints
 
 
 class Ruler(NamedTuple):
     """How attributes are counted: see `engine.matches.Scale`; 1 counts as `one`."""
 
-    middle: NDArray[np.int64]
-    length: NDArray[np.float64]
-    levels: NDArray[np.int64]
+    middle: Ints
+    length: Floats
+    levels: Ints
     one: float
     farthest: float
     parts: int
@@ -62,15 +64,15 @@ class Noted(NamedTuple):
     those of the one before; `size` says how many it has, and `tally` is room that holds zeros.
     """
 
-    marks: NDArray[np.int64]
-    whole: NDArray[np.int64]
-    apart: NDArray[np.float64]
-    numbers: NDArray[np.int64]
+    marks: Ints
+    whole: Ints
+    apart: Floats
+    numbers: Ints
     weights: NDArray[np.int32]
-    size: NDArray[np.int64]
+    size: Ints
     columns: NDArray[np.int32]
-    levels: NDArray[np.int64]
-    tally: NDArray[np.int64]
+    levels: Ints
+    tally: Ints
 
 
 @repeated_part
@@ -86,7 +88,7 @@ def _number(ruler: Ruler, axis: int, coordinate: int) -> float:
 
 
 @part
-def _sort(listed: Near, counts: NDArray[np.int64], first: int, stop: int) -> None:
+def _sort(listed: Near, counts: Ints, first: int, stop: int) -> None:
     """Sort the points around one counterfactual by distance, equal ones by how many stand there."""
     points, distances = listed.points, listed.distances
     for entry in range(first + 1, stop):
@@ -147,12 +149,7 @@ def _mean_of(inside: int, rim: int, here: Part, ruler: Ruler) -> np.int64:
 
 @part
 def _note_numbers(
-    listed: Near,
-    here: Part,
-    reference: Reference,
-    center: NDArray[np.int64],
-    ruler: Ruler,
-    numbers: NDArray[np.int64],
+    listed: Near, here: Part, reference: Reference, center: Ints, ruler: Ruler, numbers: Ints
 ) -> None:
     """Write down the numbers of the matches and of the counterfactual itself, and their squares."""
     axes = len(ruler.middle)
@@ -217,7 +214,7 @@ def _note_levels(
 def note_matches(
     listed: Near,
     reference: Reference,
-    centers: NDArray[np.int64],
+    centers: Ints,
     codes: NDArray[np.int32],
     ruler: Ruler,
     noted: Noted,
@@ -248,9 +245,9 @@ def note_matches(
 class Listed(NamedTuple):
     """The points around each complainant, from one start to the next, and how far they are."""
 
-    start: NDArray[np.int64]
+    start: Ints
     points: NDArray[np.int32]
-    distances: NDArray[np.int64]
+    distances: Ints
 
 
 class Cells(NamedTuple):
@@ -269,11 +266,11 @@ class Moments(NamedTuple):
     Levels are a sparse matrix, in which those of the counterfactuals begin at the column `half`.
     """
 
-    numbers: NDArray[np.int64]
+    numbers: Ints
     half: int
-    start: NDArray[np.int64]
+    start: Ints
     columns: NDArray[np.int32]
-    levels: NDArray[np.int64]
+    levels: Ints
 
 
 class Matched(NamedTuple):
@@ -283,12 +280,12 @@ class Matched(NamedTuple):
     stand on one point.
     """
 
-    marks: NDArray[np.int64]
-    apart: NDArray[np.float64]
-    start: NDArray[np.int64]
+    marks: Ints
+    apart: Floats
+    start: Ints
     points: NDArray[np.int32]
     weights: NDArray[np.int32]
-    counts: NDArray[np.int64]
+    counts: Ints
     plain: bool
     moments: Moments
 
@@ -296,9 +293,9 @@ class Matched(NamedTuple):
 class Limits(NamedTuple):
     """Of each complainant and k: the radius, and the part of a place at it."""
 
-    radius: NDArray[np.int64]
-    up: NDArray[np.int64]
-    down: NDArray[np.int64]
+    radius: Ints
+    up: Ints
+    down: Ints
 
 
 class Judge(NamedTuple):
@@ -309,7 +306,7 @@ class Judge(NamedTuple):
     """
 
     axes: int
-    levels: NDArray[np.int64]
+    levels: Ints
     one: float
     rounding: float
     most: float
@@ -326,13 +323,13 @@ class Room(NamedTuple):
     are below.
     """
 
-    load: NDArray[np.int64]
+    load: Ints
     touched: NDArray[np.int32]
-    numbers: NDArray[np.int64]
-    levels: NDArray[np.int64]
-    marks: NDArray[np.int64]
-    sums: NDArray[np.int64]
-    excess: NDArray[np.float64]
+    numbers: Ints
+    levels: Ints
+    marks: Ints
+    sums: Ints
+    excess: Floats
 
 
 _INSIDE, _RIM = range(2)
@@ -361,14 +358,14 @@ class Around(NamedTuple):
     group ends. As they were listed: the cells, their distance, and their groups.
     """
 
-    who: NDArray[np.int64]
-    people: NDArray[np.int64]
-    distance: NDArray[np.int64]
-    apart: NDArray[np.float64]
-    stop: NDArray[np.int64]
-    cell: NDArray[np.int64]
-    far: NDArray[np.int64]
-    rank: NDArray[np.int64]
+    who: Ints
+    people: Ints
+    distance: Ints
+    apart: Floats
+    stop: Ints
+    cell: Ints
+    far: Ints
+    rank: Ints
 
 
 def around_for(cells: int, ks: int) -> Around:
@@ -381,16 +378,16 @@ def around_for(cells: int, ks: int) -> Around:
 class Answer(NamedTuple):
     """Of each k and complainant, what `engine.matched._Totals` holds."""
 
-    weight: NDArray[np.int64]
-    marks: NDArray[np.int64]
-    spread: NDArray[np.int64]
-    rows: NDArray[np.int64]
-    distance: NDArray[np.float64]
+    weight: Ints
+    marks: Ints
+    spread: Ints
+    rows: Ints
+    distance: Floats
     unfit: NDArray[np.int16]
 
 
 @kernel
-def renumber(points: NDArray[np.int32], numbers: NDArray[np.int32], seen: NDArray[np.int64]) -> int:
+def renumber(points: NDArray[np.int32], numbers: NDArray[np.int32], seen: Ints) -> int:
     """Give points numbers in the order in which they are seen, in place; count them.
 
     `numbers` are those of all points, -1 before they are seen.
@@ -408,13 +405,7 @@ def renumber(points: NDArray[np.int32], numbers: NDArray[np.int32], seen: NDArra
 
 @part
 def _arrange(
-    listed: Listed,
-    query: int,
-    own: int,
-    cells: Cells,
-    apart: NDArray[np.float64],
-    radius: NDArray[np.int64],
-    around: Around,
+    listed: Listed, query: int, own: int, cells: Cells, apart: Floats, radius: Ints, around: Around
 ) -> None:
     """Put the cells around a complainant into the order of the groups that they are inside of.
 
@@ -462,11 +453,7 @@ def _clear(room: Room, side: int) -> None:
 
 @part
 def _add_moments(
-    of_numbers: NDArray[np.int64],
-    of_levels: NDArray[np.int64],
-    moments: Moments,
-    who: np.uint64,
-    people: int,
+    of_numbers: Ints, of_levels: Ints, moments: Moments, who: np.uint64, people: int
 ) -> None:
     numbers = moments.numbers[who]
     if people == 1:  # without a product, which vector units do not have for 64 bits
@@ -554,7 +541,7 @@ def _count_near(around: Around, stop: int, near: float) -> int:
 
 
 @repeated_part
-def _average(sums: NDArray[np.int64], at: int, place: float, whole: float) -> float:
+def _average(sums: Ints, at: int, place: float, whole: float) -> float:
     """Give the average of a moment over a group whose rim holds a part of each place."""
     total = sums[_RIM, at] * place + sums[_INSIDE, at]
     return total / whole if whole > 0.0 else np.nan
@@ -576,7 +563,7 @@ def _excess(difference: float, spread: float, allowed: float, rounding: float) -
 
 
 @part
-def _name_largest(excess: NDArray[np.float64], rounding: float) -> int:
+def _name_largest(excess: Floats, rounding: float) -> int:
     """Name the first of the attributes that exceed most, up to rounding; 0 if none does."""
     largest = 0.0
     for attribute in range(len(excess)):
@@ -623,8 +610,8 @@ def _judge(
 @kernel
 def add_groups(
     listed: Listed,
-    chosen: NDArray[np.int64],
-    own: NDArray[np.int64],
+    chosen: Ints,
+    own: Ints,
     cells: Cells,
     matched: Matched,
     limits: Limits,

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from mutandis.geometry.cells import NearbySearch
     from mutandis.geometry.embedding import Embedding
     from mutandis.geometry.index import Listing, Queries, Search
+    from mutandis.mapped import Bools, Floats, Ints, Rows
 
 _AT_ONCE = 1024  # complainants whose groups are added up at a time
 # complainants and sizes of groups from which on a kernel pays for being loaded
@@ -44,7 +45,7 @@ _WORTH_LOADING = 500_000
 # the score test would reject too often where refusals are rare.
 _MOST_PEOPLE = 2
 
-HasEvidence = Callable[[Sums, Sums], "NDArray[np.bool_]"]
+HasEvidence = Callable[[Sums, Sums], "Bools"]
 """Returns from the sums of control and test groups who has evidence."""
 
 
@@ -52,9 +53,9 @@ def compare_matched(
     control: Nearest,
     study: Study,
     *,
-    rows: NDArray[np.intp],
+    rows: Rows,
     queries: Queries,
-    standing: NDArray[np.intp],
+    standing: Rows,
     search: Search | NearbySearch,
     matches: Matches,
     scale: Scale,
@@ -86,7 +87,7 @@ def compare_matched(
     if size * sum(study.ks) >= _WORTH_LOADING and totals.marks.dtype != object:
         add = _kernel_of(totals) or add
 
-    def use(chosen: NDArray[np.intp], listing: Listing) -> None:
+    def use(chosen: Rows, listing: Listing) -> None:
         add(_tile(chosen, worlds, size), listing.repeat(worlds, points))
 
     search.visit(queries, *reach_of(control), use)
@@ -111,7 +112,7 @@ def _tile(numbers: NDArray[Any], worlds: int, offset: int) -> NDArray[Any]:
     return np.asarray(np.add.outer(np.arange(worlds) * offset, numbers)).ravel()
 
 
-def reach_of(control: Nearest) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def reach_of(control: Nearest) -> tuple[Ints, Ints]:
     """Return how far the largest groups reach, within a caliper, and how many rows at most."""
     found, reach = control.found, control.found.radius.max(axis=1)
     if control.limits is not None:
@@ -123,12 +124,12 @@ def reach_of(control: Nearest) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 class _Cells:
     """People of a control space who stand on one point and have one counterfactual."""
 
-    key: NDArray[np.intp]  # their counterfactual
-    count: NDArray[np.int64]  # how many they are
-    of_row: NDArray[np.intp]  # the cell of each row of the control space
+    key: Rows  # their counterfactual
+    count: Ints  # how many they are
+    of_row: Rows  # the cell of each row of the control space
     # of each point: its first cell, and how many it has, which follow each other
-    first: NDArray[np.intp]
-    number: NDArray[np.intp]
+    first: Rows
+    number: Rows
 
     @property
     def several(self) -> bool:
@@ -136,7 +137,7 @@ class _Cells:
         return len(self.key) > len(self.first)
 
     @classmethod
-    def of(cls, standing: NDArray[np.intp], key: NDArray[np.intp]) -> _Cells:
+    def of(cls, standing: Rows, key: Rows) -> _Cells:
         rows = np.arange(len(standing))
         if np.array_equal(standing, rows):  # each on an own point
             ones = np.broadcast_to(np.int64(1), len(rows))
@@ -154,7 +155,7 @@ class _Cells:
             number=number,
         )
 
-    def at(self, listing: Listing) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]]:
+    def at(self, listing: Listing) -> tuple[Rows, Rows, Ints]:
         """Return the query, the cell and the distance of everyone in a listing."""
         query = listing.query
         if not self.several:
@@ -172,11 +173,9 @@ class _Needed:
 
     has_evidence: HasEvidence
     control: Sequence[Sums]  # the control groups of everyone, for each k
-    same: NDArray[np.intp]  # the test group of each, which several may have
+    same: Rows  # the test group of each, which several may have
 
-    def find(
-        self, chosen: NDArray[np.intp], places: Sequence[Places], totals: _Totals
-    ) -> NDArray[np.intp]:
+    def find(self, chosen: Rows, places: Sequence[Places], totals: _Totals) -> Rows:
         """Find those of the chosen test groups for which there is evidence at some k."""
         place = np.full(totals.weight.shape[1], -1)
         place[chosen] = np.arange(len(chosen))
@@ -204,16 +203,16 @@ class _Totals:
     matches: Matches
     scale: Scale
     cells: _Cells
-    own: NDArray[np.intp]  # the cell of each complainant
+    own: Rows  # the cell of each complainant
     worlds: int
     needed: _Needed | None
     # marks (in a third dimension) and people in the test group, in parts of a place of the control
     # group
     marks: NDArray[Any] = field(init=False)
-    weight: NDArray[np.int64] = field(init=False)
-    spread: NDArray[np.int64] = field(init=False)  # Σ_j w_j², in squared parts
-    rows: NDArray[np.int64] = field(init=False)  # reference rows with a part in the test group
-    distance: NDArray[np.float64] = field(init=False)  # the mean distance of a match
+    weight: Ints = field(init=False)
+    spread: Ints = field(init=False)  # Σ_j w_j², in squared parts
+    rows: Ints = field(init=False)  # reference rows with a part in the test group
+    distance: Floats = field(init=False)  # the mean distance of a match
     unfit: NDArray[np.int16] = field(init=False)  # why there is no comparison: see `Matching`
 
     def __post_init__(self) -> None:
@@ -229,7 +228,7 @@ class _Totals:
         kind: Any = np.int64 if most < ROOM else object
         self.marks = np.zeros((*shape, len(matches.wholes)), dtype=kind)
 
-    def places(self, chosen: NDArray[np.intp] | slice) -> Iterator[Places]:
+    def places(self, chosen: Rows | slice) -> Iterator[Places]:
         """Iterate over the control groups of some complainants, for each k."""
         found, limits = self.control.found, self.control.limits
         if isinstance(chosen, np.ndarray) and self.worlds > 1:
@@ -240,7 +239,7 @@ class _Totals:
             here = (each[:, index] for each in counted)
             yield Places.of(k, *here, ties=self.study.ties, limits=reach)
 
-    def add_arrays(self, chosen: NDArray[np.intp], listing: Listing) -> None:
+    def add_arrays(self, chosen: Rows, listing: Listing) -> None:
         """Add up the groups of the complainants of a listing with NumPy and SciPy."""
         for one in range(0, len(chosen), _AT_ONCE):
             few = slice(one, one + _AT_ONCE)
@@ -256,10 +255,10 @@ class _Totals:
     def judge(
         self,
         index: int,
-        chosen: NDArray[np.intp],
+        chosen: Rows,
         places: Places,
-        people: tuple[NDArray[np.int64], NDArray[np.int64]],
-        moments: tuple[NDArray[np.int64], NDArray[np.int64]],
+        people: tuple[Ints, Ints],
+        moments: tuple[Ints, Ints],
     ) -> None:
         """Judge whether groups are comparable.
 
@@ -295,13 +294,7 @@ class _Totals:
             made.append(group)
         return tuple(made)
 
-    def share(
-        self,
-        index: int,
-        chosen: NDArray[np.intp] | slice,
-        down: NDArray[np.int64],
-        places: NDArray[np.int64],
-    ) -> Sums:
+    def share(self, index: int, chosen: Rows | slice, down: Ints, places: Ints) -> Sums:
         """Return the sums of groups whose control groups have so many places, each in parts."""
         weight, marks = self.weight[index, chosen], self.marks[index, chosen]
         full, wholes = weight == places * down, np.array(self.matches.wholes, dtype=marks.dtype)
@@ -328,16 +321,14 @@ class _Rings:
     """
 
     places: list[Places]  # the groups, for each k
-    start: NDArray[np.intp]  # where each ring starts
-    query: NDArray[np.intp]
-    ring: NDArray[np.intp]
-    key: NDArray[np.intp]  # their counterfactual
-    people: NDArray[np.int64]  # how many they are
+    start: Rows  # where each ring starts
+    query: Rows
+    ring: Rows
+    key: Rows  # their counterfactual
+    people: Ints  # how many they are
 
     @classmethod
-    def of(
-        cls, listing: Listing, own: NDArray[np.intp], places: list[Places], cells: _Cells
-    ) -> _Rings:
+    def of(cls, listing: Listing, own: Rows, places: list[Places], cells: _Cells) -> _Rings:
         query, cell, apart = cells.at(listing)
         ring = np.zeros(len(query), dtype=np.intp)
         for each in places:
@@ -358,7 +349,7 @@ class _Rings:
             people=people,
         )
 
-    def take(self, chosen: NDArray[np.intp]) -> _Rings:
+    def take(self, chosen: Rows) -> _Rings:
         """Return the people around some complainants."""
         rings = 2 * len(self.places)
         number = np.diff(self.start).reshape(-1, rings)[chosen]
@@ -375,7 +366,7 @@ class _Rings:
             people=self.people[some],
         )
 
-    def add_shares(self, chosen: NDArray[np.intp], totals: _Totals) -> None:
+    def add_shares(self, chosen: Rows, totals: _Totals) -> None:
         """Add up places and marks at all k."""
         kind, key, matches = totals.marks.dtype, self.key, totals.matches
         matched = self._running(totals_of(self.people * matches.found[key], self.start))
@@ -388,7 +379,7 @@ class _Rings:
             for column, running in enumerate(marks):
                 totals.marks[index, chosen, column] = _weigh(running, last, group)
 
-    def add_people(self, chosen: NDArray[np.intp], totals: _Totals) -> None:
+    def add_people(self, chosen: Rows, totals: _Totals) -> None:
         """Add up who is in the groups at all k, and judge how well they match."""
         matches = totals.matches
         apart = np.where(matches.found, matches.reach, np.inf)[self.key]
@@ -408,7 +399,7 @@ class _Rings:
             totals.spread[index, chosen] = totals_of(squares, held.indptr)
             totals.rows[index, chosen] = totals_of(rows, held.indptr)
 
-    def _groups(self) -> Iterator[tuple[int, Places, NDArray[np.intp]]]:
+    def _groups(self) -> Iterator[tuple[int, Places, Rows]]:
         """Return the groups for each k, with the last ring that is inside."""
         radii = np.stack([each.radius for each in self.places], axis=1)
         for index, group in enumerate(self.places):
@@ -421,7 +412,7 @@ class _Rings:
         np.cumsum(rings, axis=1, out=running[:, 1:])
         return running
 
-    def _held(self, group: Places, last: NDArray[np.intp], matches: Matches) -> Any:
+    def _held(self, group: Places, last: Rows, matches: Matches) -> Any:
         """Return what each point of the test space holds in the groups, as a sparse matrix."""
         # where the last places are not shared, those on the rim hold theirs as the others do
         shared = group.up != group.down
@@ -433,35 +424,33 @@ class _Rings:
             held = (held + rim.astype(np.int64)).tocsr()
         return held
 
-    def _some(self, some: NDArray[np.bool_], matches: Matches) -> Any:
+    def _some(self, some: Bools, matches: Matches) -> Any:
         queries = (len(self.start) - 1) // (2 * len(self.places))
         start = starts_of(self.query[some], queries)
         return self._matrix(some, start, len(matches.found)) @ matches.people
 
-    def _matrix(
-        self, some: slice | NDArray[np.bool_], start: NDArray[np.intp], keys: int
-    ) -> csr_array:
+    def _matrix(self, some: slice | Bools, start: Rows, keys: int) -> csr_array:
         from scipy.sparse import csr_array
 
         shape = (len(start) - 1, keys)
         return csr_array((self.people[some], self.key[some], start), shape=shape)
 
 
-def _weigh(running: NDArray[Any], last: NDArray[np.intp], group: Places) -> NDArray[Any]:
+def _weigh(running: NDArray[Any], last: Rows, group: Places) -> NDArray[Any]:
     """Return the sums of groups, in parts of a place."""
     inside, rim = _up_to(running, last)
     down, up = (each.astype(running.dtype) for each in (group.down, group.up))
     return np.asarray(inside * down + rim * up)
 
 
-def _up_to(running: NDArray[Any], last: NDArray[np.intp]) -> tuple[NDArray[Any], NDArray[Any]]:
+def _up_to(running: NDArray[Any], last: Rows) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the sums of all up to the last ring inside, and those on the rim."""
     queries = np.arange(len(last))
     inside = running[queries, last + 1]
     return inside, running[queries, last + 2] - inside
 
 
-def _kernel_of(totals: _Totals) -> Callable[[NDArray[np.intp], Listing], None] | None:
+def _kernel_of(totals: _Totals) -> Callable[[Rows, Listing], None] | None:
     """Return a kernel that adds up the groups of a listing; None where there is no numba."""
     try:
         from mutandis.engine import kernels
@@ -472,7 +461,7 @@ def _kernel_of(totals: _Totals) -> Callable[[NDArray[np.intp], Listing], None] |
     answer = kernels.Answer(*(getattr(totals, name) for name in kernels.Answer._fields))
     rooms: list[Any] = []  # in which no thread works now
 
-    def add(chosen: NDArray[np.intp], listing: Listing) -> None:
+    def add(chosen: Rows, listing: Listing) -> None:
         places = list(totals.places(chosen))
         limits = kernels.Limits(
             *(np.stack([getattr(e, n) for e in places], axis=1) for n in kernels.Limits._fields)
@@ -508,7 +497,7 @@ def _lay_out(cells: _Cells, matches: Matches, scale: Scale) -> tuple[Any, Any, A
     """Put what a kernel reads into the arrays for which it is compiled."""
     from mutandis.engine import kernels as sums
 
-    def starts(matrix: Any) -> NDArray[np.int64]:
+    def starts(matrix: Any) -> Ints:
         return np.asarray(matrix.indptr, dtype=np.int64)
 
     levels, people = matches.levels, matches.people
@@ -546,9 +535,7 @@ def _lay_out(cells: _Cells, matches: Matches, scale: Scale) -> tuple[Any, Any, A
     return sums.Cells(cells.several, *(each.astype(np.int32) for each in at)), matched, judge
 
 
-def _judge(
-    is_near: NDArray[np.bool_], excess: NDArray[np.float64], above: NDArray[np.bool_]
-) -> NDArray[np.int16]:
+def _judge(is_near: Bools, excess: Floats, above: Bools) -> NDArray[np.int16]:
     """Name what keeps each group from being compared: see `Matching`."""
     unfit = np.zeros(len(is_near), dtype=np.int16)
     if len(excess):

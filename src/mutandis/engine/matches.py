@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mutandis.geometry.embedding import Embedding
     from mutandis.geometry.index import Listing, Neighbourhoods, Search, Space, Ties, Use
     from mutandis.geometry.metric import Points
+    from mutandis.mapped import Bools, Floats, Ints, Rows
 
 MATCHES = 5
 """How many reference rows stand for a counterfactual that the facts determine."""
@@ -53,20 +54,13 @@ class Places(ByRow):
     Rows at exactly the `radius` hold `up / down` of a place.
     """
 
-    radius: NDArray[np.int64]
-    up: NDArray[np.int64]
-    down: NDArray[np.int64]
+    radius: Ints
+    up: Ints
+    down: Ints
 
     @classmethod
     def of(
-        cls,
-        k: int,
-        radius: NDArray[np.int64],
-        inside: NDArray[np.int64],
-        rim: NDArray[np.int64],
-        *,
-        ties: Ties,
-        limits: NDArray[np.int64] | None,
+        cls, k: int, radius: Ints, inside: Ints, rim: Ints, *, ties: Ties, limits: Ints | None
     ) -> Places:
         """Read what a search for the k nearest has found, and what a caliper leaves of it."""
         up, down = np.ones_like(radius), np.ones_like(radius)
@@ -80,9 +74,7 @@ class Places(ByRow):
             )
         return cls(radius=radius, up=up, down=down)
 
-    def weigh(
-        self, group: NDArray[np.intp], distance: NDArray[np.int64], count: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def weigh(self, group: Rows, distance: Ints, count: Ints) -> Ints:
         """Return the places of `count` rows at a distance, in parts of `down`."""
         radius = self.radius[group]
         at_it = np.where(distance == radius, self.up[group], 0)
@@ -93,27 +85,27 @@ class Places(ByRow):
 class Matches:
     """M(i), once for all people with the same counterfactual."""
 
-    key: NDArray[np.intp]  # which of them each row of the control space has
+    key: Rows  # which of them each row of the control space has
     # the mean of each mark in M(i), in parts of a whole that is the same for all, by column
     marks: NDArray[Any]
     wholes: tuple[int, ...]
-    found: NDArray[np.bool_]  # whether M(i) has anyone
+    found: Bools  # whether M(i) has anyone
     # s_ij, in parts: a column per point of the test space
     people: Any
     parts: int
-    counts: NDArray[np.int64]  # the number of rows at each of these points
+    counts: Ints  # the number of rows at each of these points
     # the mean distance from i's counterfactual to M(i), in units of the metric; it is compared with
     # integer distances, which may be `squared`
-    distance: NDArray[np.float64]
+    distance: Floats
     squared: bool
     # the distance in units of the metric, the moments of M(i), both zeros where it has no one, and
     # the moments of i's counterfactual, as `Scale` computes them: those of numbers, and of levels,
     # most of which are zero, in the columns that they have among all
-    numbers: NDArray[np.int64]
+    numbers: Ints
     levels: Any
 
     @property
-    def reach(self) -> NDArray[np.float64]:
+    def reach(self) -> Floats:
         """The mean distance to M(i), as integer distances are."""
         return self.distance**2 if self.squared else self.distance
 
@@ -128,10 +120,10 @@ class Matches:
         of_matches, width = self.numbers.shape[1] // 2 + 1, self.levels.shape[1]
         return of_matches, width // 2 + 1, width
 
-    def total_moments(self, groups: Any) -> NDArray[np.int64]:
+    def total_moments(self, groups: Any) -> Ints:
         """Add up the moments over groups, whose people are a sparse matrix."""
         of_matches, half, _ = self.columns
-        totals: NDArray[np.int64]
+        totals: Ints
         if self.levels.nnz:
             totals = (groups @ self.levels).toarray()
         else:
@@ -173,7 +165,7 @@ class Matches:
             columns.append(column.astype(kind) * (other // whole))
         return replace(self, marks=np.column_stack(columns), wholes=wholes)
 
-    def sums(self, rows: NDArray[np.intp]) -> Sums:
+    def sums(self, rows: Rows) -> Sums:
         """Return the sums over M(i) for rows of the control space."""
         keys = self.key[rows]
         marks = self.marks[keys]
@@ -232,7 +224,7 @@ class Matcher:
         group = Places.of(places, *nearest_of, ties=self.ties, limits=limits)
         listed = _Listed.empty(len(first), self.scale, space.marks.shape[1])
 
-        def note(chosen: NDArray[np.intp], listing: Listing) -> None:
+        def note(chosen: Rows, listing: Listing) -> None:
             for one in range(0, len(chosen), _AT_ONCE):
                 few = slice(one, one + _AT_ONCE)
                 self._note(listed, group, chosen[few], listing.part(few), queries.points)
@@ -262,7 +254,7 @@ class Matcher:
     def _with_lengths(self, listed: _Listed, group: Places, use: Use) -> Use:
         """Average the lengths of squared distances, and not their squares."""
 
-        def average(chosen: NDArray[np.intp], listing: Listing) -> None:
+        def average(chosen: Rows, listing: Listing) -> None:
             query = listing.query
             weight = group.weigh(
                 chosen[query], listing.distances, self.space.counts[listing.points]
@@ -282,7 +274,7 @@ class Matcher:
 
         return average
 
-    def _distinct(self, world: Embedded) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def _distinct(self, world: Embedded) -> tuple[Rows, Rows]:
         """Return a row of each different counterfactual, near ones together, and who has which."""
         first = key = np.arange(len(world.points))
         # equal points may be out of reach by different distances
@@ -296,12 +288,7 @@ class Matcher:
         return first[order], place[key]
 
     def _note(
-        self,
-        listed: _Listed,
-        group: Places,
-        chosen: NDArray[np.intp],
-        listing: Listing,
-        centers: Points,
+        self, listed: _Listed, group: Places, chosen: Rows, listing: Listing, centers: Points
     ) -> None:
         """Note the matches of some people, as they are listed."""
         space, start, query = self.space, listing.start, listing.query
@@ -360,7 +347,7 @@ class Matcher:
             scale.middle, scale.length, levels, 2.0**scale.bits, FARTHEST, self.parts
         )
 
-        def note(chosen: NDArray[np.intp], listing: Listing) -> None:
+        def note(chosen: Rows, listing: Listing) -> None:
             size, entries = len(chosen), len(listing.points)
             points = listing.points.astype(np.int32, copy=False)
             room = (entries + size) * names + 1
@@ -397,20 +384,20 @@ class Matcher:
         return note
 
 
-# people, how many columns of a sparse matrix are not zero for each of them, these, and their values
-_Rows = tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int32], NDArray[Any]]
+# people, how many columns of a sparse matrix each of them has, these, and their values
+_Sparse = tuple["Rows", "Rows", NDArray[np.int32], NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Listed:
     """What is written down of M(i), for some people at a time: see `Matches`."""
 
-    marks: NDArray[np.int64]
-    whole: NDArray[np.int64]
-    apart: NDArray[np.float64]
-    numbers: NDArray[np.int64]
-    people: list[_Rows]
-    levels: list[_Rows]
+    marks: Ints
+    whole: Ints
+    apart: Floats
+    numbers: Ints
+    people: list[_Sparse]
+    levels: list[_Sparse]
 
     @classmethod
     def empty(cls, size: int, scale: Scale, width: int) -> _Listed:
@@ -423,7 +410,7 @@ class _Listed:
             levels=[],
         )
 
-    def put_in_order(self, listed: list[_Rows], width: int) -> Any:
+    def put_in_order(self, listed: list[_Sparse], width: int) -> Any:
         """Make a sparse matrix in the order of people, and let go of what it is made from."""
         from scipy.sparse import csr_array
 
@@ -459,12 +446,12 @@ def _batches(worlds: Iterable[_World]) -> Iterator[list[_World]]:
         yield batch
 
 
-def starts_of(query: NDArray[np.intp], size: int) -> NDArray[np.intp]:
+def starts_of(query: Rows, size: int) -> Rows:
     counts = np.bincount(query, minlength=size)
     return np.concatenate([np.zeros(1, dtype=np.intp), np.cumsum(counts)])
 
 
-def totals_of(values: NDArray[Any], start: NDArray[np.intp]) -> NDArray[Any]:
+def totals_of(values: NDArray[Any], start: Rows) -> NDArray[Any]:
     """Add up the values from each start to the next: integers, so that nothing is rounded."""
     sums = np.zeros((len(start) - 1, *values.shape[1:]), dtype=values.dtype)
     filled = start[1:] > start[:-1]
@@ -473,16 +460,14 @@ def totals_of(values: NDArray[Any], start: NDArray[np.intp]) -> NDArray[Any]:
     return sums
 
 
-def _common_whole(negatives: NDArray[np.int64], whole: NDArray[np.int64]) -> int:
+def _common_whole(negatives: Ints, whole: Ints) -> int:
     """Return the smallest number of parts in which every share of refusals is whole."""
     filled = whole > 0
     divisor = np.gcd(negatives[filled], whole[filled])
     return lcm(*np.unique(whole[filled] // divisor).tolist())
 
 
-def _in_parts(
-    marks: NDArray[np.int64], whole: NDArray[np.int64], wholes: Sequence[int]
-) -> NDArray[Any]:
+def _in_parts(marks: Ints, whole: Ints, wholes: Sequence[int]) -> NDArray[Any]:
     """Express the means of marks in parts of a whole that all have in common, by column."""
     filled = np.where(whole > 0, whole, 1)
     columns = []
@@ -546,7 +531,7 @@ def _average_marks(
     return np.asarray(total), common * size
 
 
-def _sum_rows(drawn: Sequence[tuple[Matches, int]]) -> tuple[NDArray[np.int64], Any, Any]:
+def _sum_rows(drawn: Sequence[tuple[Matches, int]]) -> tuple[Ints, Any, Any]:
     """Add up the moments of numbers, who stands for whom, and the moments of levels."""
     from scipy.sparse import csr_array
 

@@ -14,7 +14,6 @@ from mutandis.data.rows import ByRow
 from mutandis.engine.methods import Center
 from mutandis.engine.nearest import limits_of
 from mutandis.engine.tally import Pair
-from mutandis.geometry.embedding import LazyEmbedding
 from mutandis.geometry.index import group_rows
 
 if TYPE_CHECKING:
@@ -27,27 +26,17 @@ if TYPE_CHECKING:
     from mutandis.engine.study import World
     from mutandis.engine.tally import Links
     from mutandis.geometry.embedding import Embedded
-
-__all__ = ["Listed", "Lister", "Members"]
+    from mutandis.geometry.metric import Points
+    from mutandis.mapped import Bools, Floats, Ints, Rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed(ByRow):
-    """Some people of one group.
+    """Some people of one group, by their rows in the table."""
 
-    Parameters
-    ----------
-    rows
-        Their rows in the table.
-    distance
-        How far each of them is from the search center.
-    place
-        The part of a place that each holds: 1, or less where several share the last places.
-    """
-
-    rows: NDArray[np.intp]
-    distance: NDArray[np.float64]
-    place: NDArray[np.float64]
+    rows: Rows
+    distance: Floats  # from the search center
+    place: Floats  # part of a place: 1, or less where several share the last places
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,10 +58,10 @@ class Members(ByRow):
     """
 
     ids: NDArray[Any]
-    distance: NDArray[np.float64]
-    place: NDArray[np.float64]
+    distance: Floats
+    place: Floats
     is_negative: NDArray[Any]
-    is_center: NDArray[np.bool_]
+    is_center: Bools
 
     def __len__(self) -> int:
         """Count the people."""
@@ -86,20 +75,11 @@ class Lister:
     engine: Engine
     world: World
     links: tuple[Links, ...] = ()
-    points: LazyEmbedding = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Prepare to place the rows of the table."""
-        population = self.engine.study.population
-        self.points = LazyEmbedding(embedding=self.engine.embedding, population=population)
+    _placed: dict[int, Points] = field(default_factory=dict, init=False, repr=False)
 
     def people(self, row: int, method: Method, index: int) -> Pair[Listed]:
         """List the people of both groups of a complainant at the index-th k, without centers."""
-        number, stratum = next(
-            (number, stratum)
-            for number, stratum in enumerate(self.engine.study.strata)
-            if row in stratum.complainants
-        )
+        number, stratum = self._stratum(row)
         k, population = self.engine.study.ks[index], self.engine.study.population
         control = self._nearest(self._center(population, row), stratum.control, k, own=row)
         if method.matched:
@@ -112,10 +92,13 @@ class Lister:
             test = self._nearest(self._center(self._point, row), stratum.test, k)
         return Pair(control=control, test=test)
 
-    def part_weights(self, row: int, index: int) -> NDArray[np.float64]:
+    def part_weights(self, row: int, index: int) -> Floats:
         """Return how much a place in the group of each part counts, where centers are counted."""
-        stratum = next(each for each in self.engine.study.strata if row in each.complainants)
-        return self._parts(row, stratum, self.engine.study.ks[index], counted=1)[1]
+        return self._parts(row, self._stratum(row)[1], self.engine.study.ks[index], counted=1)[1]
+
+    def _stratum(self, row: int) -> tuple[int, Stratum]:
+        strata = enumerate(self.engine.study.strata)
+        return next(each for each in strata if row in each[1].complainants)
 
     @property
     def _point(self) -> Population:
@@ -124,42 +107,42 @@ class Lister:
     def _center(self, world: Population, row: int) -> Embedded:
         return self.engine.embedding.apply(world, np.array([row]))
 
-    def _nearest(self, center: Embedded, space: NDArray[np.intp], k: int, own: int = -1) -> Listed:
+    def _points(self, space: Rows) -> Points:
+        """Place a whole space; once, as every part of a mixture asks for it."""
+        if id(space) not in self._placed:
+            population = self.engine.study.population
+            self._placed[id(space)] = self.engine.embedding.apply(population, space).points
+        return self._placed[id(space)]
+
+    def _nearest(self, center: Embedded, space: Rows, k: int, own: int = -1) -> Listed:
         """List the k nearest in a space, apart from a complainant's own row."""
-        rows, distance, place = self._places(center, space, k, own)
+        distance, place = self._places(center, space, k, own)
         near = place > 0
         apart = self.engine.embedding.metric.as_float(distance[near]) + center.overflow_distance[0]
-        return Listed(rows=rows[near], distance=apart, place=place[near])
+        return Listed(rows=space[near], distance=apart, place=place[near])
 
-    def _places(
-        self, center: Embedded, space: NDArray[np.intp], k: int, own: int = -1
-    ) -> tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.float64]]:
-        """Return the other rows of a space, how far they are, and their places in a group of k."""
+    def _places(self, center: Embedded, space: Rows, k: int, own: int = -1) -> tuple[Ints, Floats]:
+        """Return how far the rows of a space are, and their places in a group of k others."""
         study, metric = self.engine.study, self.engine.embedding.metric
-        distance = metric.from_center(center.points, self.points.take(space))
-        rows = space
-        if own >= 0:
-            others = space != own
-            rows, distance = space[others], distance[others]
-        radius = int(np.partition(distance, k - 1)[k - 1])
+        distance, others = metric.from_center(center.points, self._points(space)), space != own
+        radius = int(np.partition(distance[others], k - 1)[k - 1])
         if study.max_distance is not None:
             limit = int(limits_of(study.max_distance, center.overflow_distance, metric)[0])
             if radius > limit:
-                return rows, distance, np.asarray(distance <= limit, dtype=np.float64)
+                return distance, np.asarray(others & (distance <= limit), dtype=np.float64)
+        inside, rim = others & (distance < radius), others & (distance == radius)
         on_rim = 1.0
         if study.ties == "fair":
-            inside, rim = np.count_nonzero(distance < radius), np.count_nonzero(distance == radius)
-            on_rim = (k - inside) / rim
-        place = np.where(distance < radius, 1.0, np.where(distance == radius, on_rim, 0.0))
-        return rows, distance, place
+            on_rim = (k - np.count_nonzero(inside)) / np.count_nonzero(rim)
+        return distance, np.where(inside, 1.0, np.where(rim, on_rim, 0.0))
 
     def _parts(
         self, row: int, stratum: Stratum, k: int, *, counted: int
-    ) -> tuple[list[NDArray[np.float64]], NDArray[np.float64]]:
+    ) -> tuple[list[Floats], Floats]:
         """Return the places in each part of a mixture, and how much they count in each."""
-        places: list[NDArray[np.float64]] = []
+        places: list[Floats] = []
         for part, weight in self.world.parts:
-            here = self._places(self._center(part, row), stratum.test, k)[2]
+            here = self._places(self._center(part, row), stratum.test, k)[1]
             places += [here] * weight
         # means are averaged: a place in a larger group is a smaller part of it
         sizes = np.array([round(float(each.sum())) for each in places])
@@ -173,17 +156,18 @@ class Lister:
         """
         places, weights = self._parts(row, stratum, k, counted=counted)
         total = sum(each * part for each, part in zip(places, weights, strict=True))
-        place = np.asarray(total / len(places), dtype=np.float64)
-        near = place > 0
-        return self._seen_from(self._center(self._point, row), stratum.test[near], place[near])
+        return self._seen_from(row, stratum.test, np.asarray(total / len(places)))
 
-    def _seen_from(
-        self, center: Embedded, rows: NDArray[np.intp], place: NDArray[np.float64]
-    ) -> Listed:
-        metric = self.engine.embedding.metric
-        apart = metric.from_center(center.points, self.points.take(rows))
+    def _seen_from(self, row: int, space: Rows, place: Floats) -> Listed:
+        """List those who hold places, seen from the counterfactual that is shown."""
+        center, metric, near = (
+            self._center(self._point, row),
+            self.engine.embedding.metric,
+            place > 0,
+        )
+        apart = metric.from_center(center.points, self._points(space).take(near))
         distance = metric.as_float(apart) + center.overflow_distance[0]
-        return Listed(rows=rows, distance=distance, place=place)
+        return Listed(rows=space[near], distance=distance, place=place[near])
 
     def _matched(self, row: int, stratum: Stratum, links: Links, control: Listed) -> Listed:
         """List the matches of a control group, with the places that they hold.
@@ -196,8 +180,6 @@ class Lister:
         weight = ones[whole] @ links.people[keys[whole]]
         rest = ones[shared] @ links.people[keys[shared]]
         weight = weight + rest * control.place.max(where=shared, initial=0.0)
-        point = group_rows(self.points.take(stratum.test))[1]
+        point = group_rows(self._points(stratum.test))[1]
         held = (weight / np.bincount(point) / links.parts)[point]
-        chosen = np.flatnonzero(held > 0)
-        center = self._center(self._point, row)
-        return self._seen_from(center, stratum.test[chosen], held[chosen])
+        return self._seen_from(row, stratum.test, held)

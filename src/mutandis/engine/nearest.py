@@ -22,8 +22,6 @@ from mutandis.geometry.index import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from mutandis.data.population import Population
     from mutandis.data.protection import Stratum
     from mutandis.engine.balance import SpaceFacts
@@ -31,13 +29,12 @@ if TYPE_CHECKING:
     from mutandis.geometry.embedding import Embedded, Embedding
     from mutandis.geometry.index import Progress, Search
     from mutandis.geometry.metric import Metric, Points
+    from mutandis.mapped import Floats, Ints, Rows
 
 _CHUNK = 1 << 17  # complainants who are placed and searched for at a time
 
 
-def limits_of(
-    max_distance: float, overflow_distance: NDArray[np.float64], metric: Metric
-) -> NDArray[np.int64]:
+def limits_of(max_distance: float, overflow_distance: Floats, metric: Metric) -> Ints:
     """Compute the largest integer distance that is not beyond a caliper; -1 where even 0 is.
 
     `max_distance` is read as the decimal that was written; `overflow_distance` is what the
@@ -54,11 +51,11 @@ def limits_of(
 class PreparedSpace:
     """A space whose search is ready."""
 
-    rows: NDArray[np.intp]
+    rows: Rows
     search: Search
-    marks: NDArray[np.int64] | None  # at each point, where they are more than a mask
+    marks: Ints | None  # at each point, where they are more than a mask
     space: Space | None = None  # of a test space
-    standing: NDArray[np.intp] | None = None  # of a control space: the point of each row
+    standing: Rows | None = None  # of a control space: the point of each row
     repeats: bool = False  # whether several rows lie on one point
     facts: SpaceFacts | None = None  # of a whole test space, where they are known
 
@@ -76,7 +73,7 @@ class Spaces:
     keep: bool = True
     prepared: list[PreparedSpace] = field(default_factory=list)
 
-    def get(self, rows: NDArray[np.intp], *, in_control: bool) -> PreparedSpace:
+    def get(self, rows: Rows, *, in_control: bool) -> PreparedSpace:
         """Prepare the search of a space, or return the one at hand."""
         for known in self.prepared:
             if known.rows is rows and in_control == (known.standing is not None):
@@ -96,9 +93,7 @@ class Spaces:
         self.prepared.append(made)
         return made
 
-    def queries(
-        self, people: NDArray[np.intp], searched: PreparedSpace, centers: Points
-    ) -> Queries:
+    def queries(self, people: Rows, searched: PreparedSpace, centers: Points) -> Queries:
         """Make queries around the centers of some people, whose own rows are excluded."""
         if searched.standing is None:
             return Queries.outside(centers)
@@ -167,7 +162,7 @@ class Spaces:
         return Nearest(found=found, overflow_distance=overflow, limits=limits, within=within)
 
 
-def people_of(strata: Sequence[Stratum]) -> NDArray[np.intp]:
+def people_of(strata: Sequence[Stratum]) -> Rows:
     """Return the complainants of some strata, in the order of the table."""
     if len(strata) == 1:
         return strata[0].complainants

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from mutandis.mapped import Rows
+
 _Record = TypeVar("_Record", bound=ByRow)
 _Arrays = dict[str, Any]
 
@@ -70,7 +72,7 @@ def read_integers(array: NDArray[Any]) -> NDArray[Any]:
     return np.array(integers, dtype=object).reshape(array.shape)
 
 
-def gather(parts: Iterable[tuple[NDArray[np.intp], _Arrays]], size: int) -> _Arrays:
+def gather(parts: Iterable[tuple[Rows, _Arrays]], size: int) -> _Arrays:
     """Put arrays about some rows each into arrays about all rows."""
     into: _Arrays = {}
     for rows, arrays in parts:
@@ -119,7 +121,7 @@ def links_of(arrays: Mapping[str, Any]) -> Links:
     return Links(key=arrays["key"], people=sparse_of(arrays), parts=arrays["parts"])
 
 
-def _take_sorted(matrix: Any, rows: NDArray[np.intp]) -> Any:
+def _take_sorted(matrix: Any, rows: Rows) -> Any:
     """Take rows of a sparse matrix, the columns of each sorted."""
     indptr = np.zeros(len(rows) + 1, dtype=np.int64)
     np.cumsum(np.diff(matrix.indptr)[rows], out=indptr[1:])
@@ -135,7 +137,7 @@ def _take_sorted(matrix: Any, rows: NDArray[np.intp]) -> Any:
     return made
 
 
-def _group_rows(matrix: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _group_rows(matrix: Any) -> tuple[Rows, Rows]:
     """Group equal rows of a sparse matrix whose columns are sorted, as `group_equal` does."""
     indptr, indices, data = matrix.indptr, matrix.indices, matrix.data
     entries, size = row_digests([indices, data]), np.diff(indptr)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mutandis.data.protection import Stratum
     from mutandis.geometry.embedding import Scaling
     from mutandis.geometry.index import Ties
+    from mutandis.mapped import Rows
 
 Mark = Callable[[NDArray[Any]], NDArray[Any]]
 """Returns what is summed over groups, of outcomes: a column for each mark."""
@@ -51,28 +52,28 @@ class Study:
     finer: int = 1  # parts of a step from one value to the next in which distances are exact
 
     @property
-    def people(self) -> NDArray[np.intp]:
+    def people(self) -> Rows:
         """The complainants' rows, in the order of the table."""
         if len(self.strata) == 1:
             return self.strata[0].complainants
         return np.sort(np.concatenate([stratum.complainants for stratum in self.strata]))
 
     @property
-    def protected(self) -> NDArray[np.intp]:
+    def protected(self) -> Rows:
         """The rows of all control spaces, in the order of the table."""
         if len(self.strata) == 1:
             return self.strata[0].control
         return np.unique(np.concatenate([stratum.control for stratum in self.strata]))
 
     @property
-    def reference(self) -> NDArray[np.intp]:
+    def reference(self) -> Rows:
         """The rows of all test spaces, in the order of the table."""
         first = self.strata[0].test
         if all(stratum.test is first for stratum in self.strata):
             return first
         return np.unique(np.concatenate([stratum.test for stratum in self.strata]))
 
-    def marks(self, rows: NDArray[np.intp]) -> NDArray[Any]:
+    def marks(self, rows: Rows) -> NDArray[Any]:
         """Return the marks of some rows, by column."""
         return self.mark(self.outcomes[rows])
 
@@ -137,7 +138,7 @@ class World:
             decided = None if self.decided_parts is None else self.decided_parts[[number]]
             yield World(point=part, decided_parts=decided)
 
-    def decided_on(self, people: NDArray[np.intp]) -> NDArray[Any] | None:
+    def decided_on(self, people: Rows) -> NDArray[Any] | None:
         """Return the outcomes of complainants in this world, where it is no mixture."""
         if self.decided is not None:
             return self.decided[people]

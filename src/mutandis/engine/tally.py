@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mutandis.engine.methods import Method
     from mutandis.geometry.index import Neighbourhoods, RadiusCounts, Ties
     from mutandis.geometry.metric import Metric
+    from mutandis.mapped import Bools, Floats, Ints, Rows
 
 # Below this, products of int64 are exact and so are the floats made of them; beyond it, Python's
 # integers are used, whose quotients are rounded correctly too.
@@ -53,14 +54,12 @@ class Sums(ByRow):
 
     marks: NDArray[Any]  # in parts of a place; Python's integers where int64 has no room
     parts: NDArray[Any]  # of a place, in the same shape
-    places: NDArray[np.int64]  # of each group; 0 if it is empty
-    people: NDArray[np.float64] | None = None  # effective number, if it is not that of places
-    doubt: NDArray[np.float64] | None = None  # variance of the mean due to an estimated worldview
+    places: Ints  # of each group; 0 if it is empty
+    people: Floats | None = None  # effective number, if it is not that of places
+    doubt: Floats | None = None  # variance of the mean due to an estimated worldview
 
     @classmethod
-    def of(
-        cls, *, marks: NDArray[Any], places: NDArray[np.int64], parts: Any = 1, **more: Any
-    ) -> Sums:
+    def of(cls, *, marks: NDArray[Any], places: Ints, parts: Any = 1, **more: Any) -> Sums:
         """Make sums of one column of marks, or of several in two dimensions."""
         marks, parts = (_in_columns(np.asarray(each)) for each in (marks, parts))
         return cls(marks=marks, parts=np.broadcast_to(parts, marks.shape), places=places, **more)
@@ -71,11 +70,11 @@ class Sums(ByRow):
         return int(self.marks.shape[1])
 
     @property
-    def weight(self) -> NDArray[np.float64]:
+    def weight(self) -> Floats:
         """Number of people that each group counts as."""
         return self.places.astype(np.float64) if self.people is None else self.people
 
-    def mean(self) -> NDArray[np.float64]:
+    def mean(self) -> Floats:
         """Compute the mean of the first column of marks, missing for an empty group."""
         marks, parts = self.marks[:, 0], self.parts[:, 0]
         if object in (marks.dtype, parts.dtype) and len(self.places) > _MANY:
@@ -97,12 +96,12 @@ def _in_columns(array: NDArray[Any]) -> NDArray[Any]:
     return array[:, np.newaxis] if array.ndim == 1 else array
 
 
-def _quotients(up: NDArray[Any], down: NDArray[Any]) -> NDArray[np.float64]:
+def _quotients(up: NDArray[Any], down: NDArray[Any]) -> Floats:
     """Divide integers, each quotient rounded once."""
     if object in (up.dtype, down.dtype):
         return np.asarray(up / down, dtype=np.float64)
     large = np.flatnonzero(np.maximum(np.abs(up), down) >= SAFE)
-    quotients: NDArray[np.float64] = up / down
+    quotients: Floats = up / down
     # there int64 would be rounded before it is divided
     quotients[large] = up[large].astype(object) / down[large].astype(object)
     return quotients
@@ -120,7 +119,7 @@ def average(each: Sequence[Sums]) -> Sums:
 
 
 def _average_column(
-    each: Sequence[Sums], places: NDArray[np.int64], column: int
+    each: Sequence[Sums], places: Ints, column: int
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Average one column of marks: sums and parts of a place, in lowest terms."""
     filled = np.flatnonzero(places > 0)
@@ -171,9 +170,7 @@ def difference(control: Sums, test: Sums) -> tuple[NDArray[Any], NDArray[Any]]:
     return numerator // divisor, denominator // divisor
 
 
-def exceeds(
-    numerator: NDArray[Any], denominator: NDArray[Any], threshold: Fraction
-) -> NDArray[np.bool_]:
+def exceeds(numerator: NDArray[Any], denominator: NDArray[Any], threshold: Fraction) -> Bools:
     """Find where numerator/denominator > threshold, by cross-multiplication of integers."""
     up, down = threshold.numerator, threshold.denominator
     top = max(int(np.max(denominator, initial=0)), int(np.max(np.abs(numerator), initial=0)))
@@ -199,7 +196,7 @@ class Matching(ByRow):
 
     FAR: ClassVar[int] = 2**15 - 1
 
-    n_effective: NDArray[np.float64]  # people of equal weight who would be as informative (Kish)
+    n_effective: Floats  # people of equal weight who would be as informative (Kish)
     # why groups are not comparable: 0 they are; `FAR` where most people have no match within the
     # radius of the control group; ±i where the averages differ in the i-th attribute, + where the
     # matches lie above
@@ -212,11 +209,11 @@ class Group(ByRow):
     """One group (control or test) for each complainant, at one k."""
 
     share: Sums
-    rows: NDArray[np.int64]  # how many hold its places, or share them
+    rows: Ints  # how many hold its places, or share them
     # distance of the farthest member, NaN where there is none apart from the center; of matched
     # groups, the mean distance of members from the counterfactuals that they represent
-    radius: NDArray[np.float64]
-    reach: NDArray[np.float64] | None = None  # of the k-th nearest, before a caliper is applied
+    radius: Floats
+    reach: Floats | None = None  # of the k-th nearest, before a caliper is applied
     matching: Matching | None = None
 
     @classmethod
@@ -241,7 +238,7 @@ class Group(ByRow):
         """Add the search centers, with their marks."""
         return replace(self, share=self.share.with_center(marks), rows=self.rows + 1)
 
-    def with_doubt(self, doubt: NDArray[np.float64] | None) -> Group:
+    def with_doubt(self, doubt: Floats | None) -> Group:
         """Add the variance of the mean that comes from estimates."""
         if doubt is None:
             return self
@@ -264,7 +261,7 @@ def join_pairs(pairs: Sequence[Pair[Group]]) -> Pair[Group]:
     )
 
 
-def too_small(pair: Pair[Group], method: Method, *, least: int) -> NDArray[np.bool_]:
+def too_small(pair: Pair[Group], method: Method, *, least: int) -> Bools:
     """Mark groups that hold fewer people than asked for, without centers, or that do not match.
 
     A method that compares nothing but the centers has no groups that could be too small.
@@ -301,8 +298,8 @@ class Nearest(ByRow):
     """
 
     found: Neighbourhoods  # counts inside and on the radius, for each k
-    overflow_distance: NDArray[np.float64]  # what distances of centers out of reach lack
-    limits: NDArray[np.int64] | None = None  # largest integer distance within the caliper
+    overflow_distance: Floats  # what distances of centers out of reach lack
+    limits: Ints | None = None  # largest integer distance within the caliper
     within: RadiusCounts | None = None  # counts within it, where the k nearest reach beyond
 
     def group(self, index: int, k: int, *, ties: Ties, metric: Metric) -> Group:
@@ -337,7 +334,7 @@ class Nearest(ByRow):
 class Links:
     """Who matches whom in one stratum."""
 
-    key: NDArray[np.intp]  # the row of `people` for each row of the control space
+    key: Rows  # the row of `people` for each row of the control space
     people: Any  # sparse: the places that each point of the test space holds, in `parts`
     parts: int  # of a place
 
@@ -383,7 +380,7 @@ class Tally:
         group = self.group(_known(nearest), index)
         return group.with_center(_known(centers)) if method.count_centers else group
 
-    def with_doubt(self, doubts: Mapping[int, NDArray[np.float64]]) -> Tally:
+    def with_doubt(self, doubts: Mapping[int, Floats]) -> Tally:
         """Add the variance of the means in matched test groups, by the index of k."""
         name = CST_MATCHED.name
         if name not in self.made or not doubts:

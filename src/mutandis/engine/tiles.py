@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from mutandis.engine.methods import Method
     from mutandis.geometry.embedding import Embedding
     from mutandis.geometry.index import Progress, Ties
+    from mutandis.mapped import Rows
     from mutandis.workers import Workers
 
 # rows of a control space in a tile: enough that what lies around it is little beside it
@@ -74,8 +75,8 @@ class _Stored:
     facts: SpaceFacts
     levels: Mapping[str, int]
     # places in the control space, and numbers of points of the test space, in the order of files
-    rows: NDArray[np.intp]
-    points: NDArray[np.intp]
+    rows: Rows
+    points: Rows
     backends: Mapping[str, str]  # that one machine would search these spaces with
 
 
@@ -120,8 +121,8 @@ class Tiles:
     def count(self, wanted: Wanted, world: World, counted: Counted, progress: Progress) -> None:
         """Count the groups of one world."""
         people, known = wanted.people, counted.control
-        counts: list[tuple[NDArray[np.intp], Path]] = []
-        compared: list[tuple[NDArray[np.intp], Path]] = []
+        counts: list[tuple[Rows, Path]] = []
+        compared: list[tuple[Rows, Path]] = []
         searches = wanted.searches(world) + (known is None)
         for stratum in wanted.strata:
             stored = self._store(stratum)
@@ -152,8 +153,8 @@ class Tiles:
     def _collect(
         self,
         counted: Counted,
-        counts: Sequence[tuple[NDArray[np.intp], Path]],
-        compared: Sequence[tuple[NDArray[np.intp], Path]],
+        counts: Sequence[tuple[Rows, Path]],
+        compared: Sequence[tuple[Rows, Path]],
     ) -> None:
         """Put the answers of all tiles together, in the order of complainants."""
         size = sum(len(mine) for mine, _ in counts)
@@ -212,8 +213,8 @@ class Tiles:
         return stored
 
     def _store_space(
-        self, space: Space, standing: NDArray[np.intp] | None, *, threads: int
-    ) -> tuple[Path, NDArray[np.intp]]:
+        self, space: Space, standing: Rows | None, *, threads: int
+    ) -> tuple[Path, Rows]:
         """Store points sorted in space; return the file, and the order of rows or points.
 
         With `threads` the tree over them is grown here, once for all tasks.
@@ -293,7 +294,7 @@ class Tiles:
         )
 
 
-def _starts(rows: int, held: int) -> NDArray[np.intp]:
+def _starts(rows: int, held: int) -> Rows:
     """Cut rows that were sorted in space into tiles."""
     size = min(max(rows // _TILES, _SMALLEST_TILE), _LARGEST_TILE, max(1, held // _OF_MEMORY))
     return np.append(np.arange(0, rows, size), rows)
@@ -424,7 +425,7 @@ def compare_tile(
         return {}
     people, control = tile.people, tile.control_groups(dict(found)[first])
     searched, queries = tile.spaces.around_facts(tile.stratum)
-    standing = cast("NDArray[np.intp]", searched.standing)
+    standing = cast("Rows", searched.standing)
     reach, _ = reach_of(control)
     cells = Cells(**{f.name: np.load(asked.control / f"{f.name}.npy") for f in fields(Cells)})
     metric = asked.embedding.metric
@@ -567,10 +568,7 @@ def _sparse(answer: _Arrays, name: str) -> Any:
 
 
 def _gather_matches(
-    asked: _Asked,
-    rows: NDArray[np.intp],
-    found: Sequence[tuple[int, Path]],
-    wholes: tuple[int, ...],
+    asked: _Asked, rows: Rows, found: Sequence[tuple[int, Path]], wholes: tuple[int, ...]
 ) -> Matches:
     """Put together the matches of some rows of the control space."""
     starts = np.array([first for first, _ in found])

@@ -15,10 +15,9 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
-
     from mutandis.geometry.index import Listing, Queries, Search
     from mutandis.geometry.metric import Metric, Points
+    from mutandis.mapped import Bools, Floats, Ints, Rows
 
 __all__ = ["CELL", "Cells", "NearbySearch", "sort_in_space"]
 
@@ -36,13 +35,13 @@ _SLACK = 1 + 1e-9
 class Cells:
     """Boxes around points that follow each other, from each start to the next."""
 
-    start: NDArray[np.intp]
+    start: Rows
     # of each coordinate, and then of each code: the smallest and the largest
-    low: NDArray[np.int64]
-    high: NDArray[np.int64]
+    low: Ints
+    high: Ints
 
     @classmethod
-    def around(cls, points: Points, start: NDArray[np.intp]) -> Cells:
+    def around(cls, points: Points, start: Rows) -> Cells:
         """Measure the boxes of points that are where distances are measured."""
         low, high = (
             np.concatenate(
@@ -59,9 +58,7 @@ class Cells:
     def __len__(self) -> int:
         return len(self.low)
 
-    def points_near(
-        self, points: Points, reach: NDArray[np.float64], metric: Metric
-    ) -> NDArray[np.intp]:
+    def points_near(self, points: Points, reach: Floats, metric: Metric) -> Rows:
         """Give the numbers of the points in all cells that some points reach."""
         near = np.zeros(len(self), dtype=np.bool_)
         if metric.weighing is not None:  # no box says how near its points are
@@ -75,10 +72,10 @@ class Cells:
 
     def _mark(
         self,
-        near: NDArray[np.bool_],
+        near: Bools,
         points: Points,
-        reach: NDArray[np.float64],
-        some: NDArray[np.intp],
+        reach: Floats,
+        some: Rows,
         *,
         metric: Metric,
         sizes: Sequence[int] = _SIZES,
@@ -97,9 +94,7 @@ class Cells:
             if len(reached):
                 self._mark(near, here, far, reached, metric=metric, sizes=sizes[1:])
 
-    def _within(
-        self, some: NDArray[np.intp], other: Cells, reach: NDArray[np.float64], metric: Metric
-    ) -> NDArray[np.intp]:
+    def _within(self, some: Rows, other: Cells, reach: Floats, metric: Metric) -> Rows:
         """Choose those of some boxes that lie within the reach of one of the other boxes."""
         gap = np.maximum(self.low[some] - other.high[:, None], other.low[:, None] - self.high[some])
         np.maximum(gap, 0, out=gap)
@@ -109,9 +104,7 @@ class Cells:
         return np.asarray(some[(apart <= reach[:, None] * _SLACK).any(axis=0)])
 
 
-def sort_in_space(
-    points: Points, metric: Metric, *, size: int = CELL
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def sort_in_space(points: Points, metric: Metric, *, size: int = CELL) -> tuple[Rows, Rows]:
     """Sort points so that near ones follow each other.
 
     Give their order, and where each cell of at most `size` points starts. Points are those at
@@ -150,18 +143,14 @@ class NearbySearch:
     """
 
     search: Search
-    index: NDArray[np.intp]
+    index: Rows
 
     def visit(
-        self,
-        queries: Queries,
-        limits: NDArray[np.int64],
-        rows: NDArray[np.int64],
-        use: Callable[[NDArray[np.intp], Listing], None],
+        self, queries: Queries, limits: Ints, rows: Ints, use: Callable[[Rows, Listing], None]
     ) -> None:
         """List the points within each query's own limit, as every search does."""
 
-        def use_here(chosen: NDArray[np.intp], listing: Listing) -> None:
+        def use_here(chosen: Rows, listing: Listing) -> None:
             use(chosen, replace(listing, points=np.searchsorted(self.index, listing.points)))
 
         own = np.where(queries.own >= 0, self.index[queries.own], -1)

@@ -19,8 +19,6 @@ from mutandis.geometry.plain import BruteSearch, TreeSearch, tree_dimensions
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from mutandis.geometry.index import (
         Neighbourhoods,
         Progress,
@@ -31,6 +29,7 @@ if TYPE_CHECKING:
         Use,
     )
     from mutandis.geometry.metric import Metric, Points
+    from mutandis.mapped import Ints, Rows
 
 # with more coordinates SciPy's tree examines nearly every point, and a scan is cheaper
 _TREE_DIMENSIONS = 40
@@ -74,17 +73,15 @@ class ChosenSearch:
         queries = self._place(queries)
         return self._backend(queries.points).neighbourhoods(queries, ks, progress=progress)
 
-    def within(self, queries: Queries, limits: NDArray[np.int64]) -> RadiusCounts:
+    def within(self, queries: Queries, limits: Ints) -> RadiusCounts:
         queries = self._place(queries)
         return self._backend(queries.points).within(queries, limits)
 
-    def arrange(self, points: Points) -> NDArray[np.intp]:
+    def arrange(self, points: Points) -> Rows:
         points = self._metric.place(points)
         return self._backend(points).arrange(points)
 
-    def visit(
-        self, queries: Queries, limits: NDArray[np.int64], rows: NDArray[np.int64], use: Use
-    ) -> None:
+    def visit(self, queries: Queries, limits: Ints, rows: Ints, use: Use) -> None:
         queries = self._place(queries)
         self._backend(queries.points).visit(queries, limits, rows, use)
 

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from mutandis.geometry.index import Progress, Space, Use
     from mutandis.geometry.kernels.descent import KernelQueries
     from mutandis.geometry.metric import Points
+    from mutandis.mapped import Ints, Rows
 
 LEAF = 384  # points in a leaf: they are filtered in the time that another level of boxes would take
 _CHUNK = 2048  # queries that a thread answers at a time
@@ -84,7 +85,7 @@ class CompiledSearch:
         self.name = "compiled tree"
         self._squared, self._mismatch = space.metric.squared, space.metric.mismatch
         self._costs = Costs(self._mismatch.astype(np.float64), (2,) if self._squared else ())
-        self._arranged: tuple[Points, NDArray[np.intp]] | None = None  # last searched for
+        self._arranged: tuple[Points, Rows] | None = None  # last searched for
         # until it is settled which kernel reads them
         self._given: Points | None = space.points
         self._grid: Grid | None = None
@@ -157,7 +158,7 @@ class CompiledSearch:
             self._arranged = (queries.points, order)
         scans = self._wants_scan(rising)
 
-        def work(rows: NDArray[np.intp]) -> None:
+        def work(rows: Rows) -> None:
             overflow, centers = self._centers(queries.take(rows))
             answers = self._scan(centers, rising) if scans else self._descend(centers, rising)[0]
             radius, inside, marks, rim, marks_rim = (part[:, back] for part in answers)
@@ -173,10 +174,10 @@ class CompiledSearch:
         self._in_chunks(work, order, progress)
         return found
 
-    def within(self, queries: Queries, limits: NDArray[np.int64]) -> RadiusCounts:
+    def within(self, queries: Queries, limits: Ints) -> RadiusCounts:
         found = RadiusCounts.empty(len(queries))
 
-        def work(rows: NDArray[np.intp]) -> None:
+        def work(rows: Rows) -> None:
             overflow, centers = self._centers(queries.take(rows))
             left = np.minimum(limits[rows] - overflow, _EXACT).astype(np.float64)
             counted = _room_for_answers(len(rows), 1)
@@ -188,17 +189,15 @@ class CompiledSearch:
         self._in_chunks(work, self._in_tree_order(queries), discard_progress)
         return found
 
-    def arrange(self, points: Points) -> NDArray[np.intp]:
+    def arrange(self, points: Points) -> Rows:
         if self._arranged is not None and self._arranged[0] is points:
             return self._arranged[1]
         return self._in_tree_order(Queries.outside(points))
 
-    def visit(
-        self, queries: Queries, limits: NDArray[np.int64], rows: NDArray[np.int64], use: Use
-    ) -> None:
+    def visit(self, queries: Queries, limits: Ints, rows: Ints, use: Use) -> None:
         capacity = np.minimum(rows, len(self._order))
 
-        def work(chunk: NDArray[np.intp]) -> None:
+        def work(chunk: Rows) -> None:
             # each part lists no more than fits into the memory
             cuts = np.flatnonzero(np.diff(np.cumsum(capacity[chunk]) // _LISTED)) + 1
             for part in np.split(chunk, cuts):
@@ -210,9 +209,7 @@ class CompiledSearch:
             order = np.argsort(self._place[queries.own], kind="stable")
         self._in_chunks(work, order, discard_progress)
 
-    def _list(
-        self, queries: Queries, limits: NDArray[np.int64], capacity: NDArray[np.int64]
-    ) -> Listing:
+    def _list(self, queries: Queries, limits: Ints, capacity: Ints) -> Listing:
         overflow, centers = self._centers(queries)
         left = np.minimum(limits - overflow, _EXACT).astype(np.float64)
         # a point stands for at least one row; behind the last one there is a spare
@@ -223,7 +220,7 @@ class CompiledSearch:
         descent.list_in_tree(self._tree, self._steps, self._exact, centers, left, listing)
         return Listing(start=start, points=points[: start[-1]], distances=distances[: start[-1]])
 
-    def _centers(self, queries: Queries) -> tuple[NDArray[np.int64], KernelQueries]:
+    def _centers(self, queries: Queries) -> tuple[Ints, KernelQueries]:
         """Move queries into the span of the points; return how far each of them was moved.
 
         Where distances are squared, they stay: the move would not shorten all distances alike.
@@ -263,12 +260,12 @@ class CompiledSearch:
         place[self._order] = np.arange(len(self._order), dtype=np.int32)
         return place
 
-    def _in_tree_order(self, queries: Queries) -> NDArray[np.intp]:
+    def _in_tree_order(self, queries: Queries) -> Rows:
         """Sort queries by leaf: neighbours take the same path, through a warm cache."""
         # in as few bytes as possible: numbers of 16 bits are sorted several times as fast
         leaf = np.empty(len(queries), dtype=np.min_scalar_type(len(self._tree.start)))
 
-        def work(rows: NDArray[np.intp]) -> None:
+        def work(rows: Rows) -> None:
             centers = self._centers(queries.take(rows))[1]
             leaf[rows] = descent.homes(self._tree, self._costs, centers)
 
@@ -279,9 +276,7 @@ class CompiledSearch:
             self._in_chunks(work, rows, discard_progress)
         return np.argsort(leaf, kind="stable")
 
-    def _in_chunks(
-        self, work: Callable[[NDArray[np.intp]], None], order: NDArray[np.intp], progress: Progress
-    ) -> None:
+    def _in_chunks(self, work: Callable[[Rows], None], order: Rows, progress: Progress) -> None:
         """Work on the queries chunk by chunk, on all threads, and report progress."""
         size = max(1, min(_CHUNK, -(-len(order) // self._threads)))
         chunks = [order[start : start + size] for start in range(0, len(order), size)]
@@ -307,7 +302,7 @@ class CompiledSearch:
         is_told = self._points.codes.max(axis=0, initial=0) < 64
         return take_steps(self._tree, self._exact, is_told)
 
-    def _descend(self, centers: KernelQueries, ks: NDArray[np.int64]) -> tuple[Answers, int]:
+    def _descend(self, centers: KernelQueries, ks: Ints) -> tuple[Answers, int]:
         """Answer from the tree, and count the points that were examined."""
         answers = _room_for_answers(len(centers.values), len(ks))
         examined = descent.nearest_in_tree(
@@ -317,7 +312,7 @@ class CompiledSearch:
             raise RuntimeError("the search found fewer rows than there are: please report this")
         return answers, examined
 
-    def _wants_scan(self, ks: NDArray[np.int64]) -> bool:
+    def _wants_scan(self, ks: Ints) -> bool:
         """Send some of the points themselves down the tree, and see whether it prunes enough.
 
         So it depends on the space alone, and neither on queries nor on the number of processes.
@@ -368,7 +363,7 @@ class CompiledSearch:
     def _exact(self) -> Exact:
         return Exact(exact_rows(self._points, self._order), self._crowd, self._costs)
 
-    def _scan(self, centers: KernelQueries, ks: NDArray[np.int64]) -> Answers:
+    def _scan(self, centers: KernelQueries, ks: Ints) -> Answers:
         answers = _room_for_answers(len(centers.values), len(ks))
         self._scan_into(answers, centers, ks, rank=self._rank(int(ks[-1])))
         again = np.flatnonzero(answers.radius[:, 0] < 0)
@@ -380,9 +375,7 @@ class CompiledSearch:
                 whole[again] = part
         return answers
 
-    def _scan_into(
-        self, answers: Answers, centers: KernelQueries, ks: NDArray[np.int64], *, rank: int
-    ) -> None:
+    def _scan_into(self, answers: Answers, centers: KernelQueries, ks: Ints, *, rank: int) -> None:
         numbers = len(self._low)
         inside = centers.values[:, :numbers]
         if self._squared:

@@ -33,12 +33,10 @@ from mutandis.geometry.metric import Metric, Points
 from mutandis.registry import find, names
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from mutandis.geometry.embedding import Axis
     from mutandis.geometry.metric import Move
+    from mutandis.mapped import Bools, Floats, Ints, Rows
 
-    Floats = NDArray[np.float64]
 
 __all__ = [
     "GOWER",
@@ -86,9 +84,9 @@ class Sample:
     """
 
     points: Points
-    is_protected: NDArray[np.bool_]
-    is_reference: NDArray[np.bool_]
-    is_negative: NDArray[np.bool_]
+    is_protected: Bools
+    is_reference: Bools
+    is_negative: Bools
     levels: tuple[int, ...]  # how many levels each nominal attribute has
 
 
@@ -186,8 +184,8 @@ class Projected:
     """Every attribute adds to every coordinate: numbers, or twice their ranks, by a ratio."""
 
     ratios: Floats  # a row per number, a column per coordinate
-    tables: tuple[NDArray[np.int64], ...]  # a row per level, the last one for unknown ones
-    ranked: tuple[NDArray[np.int64], ...] = ()  # the sorted values of each number in D
+    tables: tuple[Ints, ...]  # a row per level, the last one for unknown ones
+    ranked: tuple[Ints, ...] = ()  # the sorted values of each number in D
     columns: None = None
 
     def place(self, points: Points) -> Points:
@@ -205,7 +203,7 @@ class Projected:
         return Points(coordinates=total, codes=np.empty((size, 0), dtype=np.int32))
 
 
-def in_columns(found: Sequence[NDArray[np.int64]], size: int) -> Points:
+def in_columns(found: Sequence[Ints], size: int) -> Points:
     """Make points of columns of coordinates, without names."""
     coordinates = np.empty((size, len(found)), dtype=np.int64)
     for column, values in enumerate(found):
@@ -331,7 +329,7 @@ def _fit_rank_mahalanobis(embedding: Embedding, _: Attributes, learn: Learn) -> 
     return replace(embedding, metric=squares(Fraction(unit), move), own_rules=rules)
 
 
-def canonical_rows(sample: Sample) -> NDArray[np.intp]:
+def canonical_rows(sample: Sample) -> Rows:
     """Return the rows of the two groups in an order that depends on their values alone."""
     rows = np.flatnonzero(sample.is_protected | sample.is_reference)
     keys = [
@@ -343,7 +341,7 @@ def canonical_rows(sample: Sample) -> NDArray[np.intp]:
 
 
 def _indicators(
-    embedding: Embedding, sample: Sample, rows: NDArray[np.intp]
+    embedding: Embedding, sample: Sample, rows: Rows
 ) -> tuple[Floats, list[tuple[str, int]]]:
     """Return numbers in lengths of their axes, and indicators of all levels but the first."""
     columns = [
@@ -360,7 +358,7 @@ def _indicators(
 
 def _indicator_tables(
     embedding: Embedding, sample: Sample, places: Floats, owners: Sequence[tuple[str, int]]
-) -> tuple[NDArray[np.int64], ...]:
+) -> tuple[Ints, ...]:
     """Return the place of every level of each nominal attribute."""
     tables = {
         name: np.zeros((levels + 1, len(places)), dtype=np.int64)
@@ -420,7 +418,7 @@ def _whole_steps(places: Floats, axis: Axis) -> Floats:
     return np.asarray(places / axis.length)
 
 
-def _double_ranks(order: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int64]:
+def _double_ranks(order: Ints, values: Ints) -> Ints:
     """Return twice the rank of values among sorted ones: of equal ones, the mean of theirs."""
     return np.asarray(
         np.searchsorted(order, values) + np.searchsorted(order, values, side="right") + 1,

@@ -25,7 +25,7 @@ from mutandis.data.rows import ByRow
 from mutandis.errors import InputError, MutandisWarning, PlanError
 from mutandis.geometry.lattice import FINE_STEPS, Lattice, find_lattice, float_noise
 from mutandis.geometry.metric import Metric, Points
-from mutandis.mapped import empty, uses_files
+from mutandis.mapped import empty
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from mutandis.data.attribute import Attribute
     from mutandis.data.columns import Column
     from mutandis.data.population import Population
+    from mutandis.mapped import Floats, Ints, Rows
 
 Scaling = Literal["range", "none"]
 
@@ -47,8 +48,6 @@ _LEAST = 2**19
 _REACH = 32.0
 # rows per block, which stays in the processor's cache
 _BLOCK = 1 << 14
-# rows that are remembered where they stand, beside the last ones, if they are in memory
-_REMEMBERED = 5_000_000
 FINEST = 2**53
 """All ranges together measure at most this: float64 holds it, and 32 times as much fits int64."""
 
@@ -70,10 +69,10 @@ class Axis:
     quantum: int  # what lies off the grid is rounded to multiples of it
     rule: str  # how equal distances are recognised
 
-    def place(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Give integer coordinates, and how far out of reach each position was."""
+    def place(self, values: Floats) -> tuple[Ints, Floats]:
+        """Return integer coordinates, and how far out of reach each position was."""
         coordinates = np.empty(len(values), dtype=np.int64)
-        overflow: NDArray[np.float64] = np.broadcast_to(0.0, len(values))
+        overflow: Floats = np.broadcast_to(0.0, len(values))
         for start in range(0, len(values), _BLOCK):
             rows = slice(start, start + _BLOCK)
             coordinates[rows], rest = self._place(values[rows])
@@ -82,7 +81,7 @@ class Axis:
                 overflow[rows] = rest
         return coordinates, overflow
 
-    def _place(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _place(self, values: Floats) -> tuple[Ints, Floats]:
         with np.errstate(over="ignore"):  # infinitely far out is out of reach, not an error
             position = (values - self.origin) / self.scale
         within = np.clip(position, -_REACH, 1 + _REACH)
@@ -102,7 +101,7 @@ class Embedded(ByRow):
     """Rows as points, with the distance that was left out of reach (almost always 0)."""
 
     points: Points
-    overflow_distance: NDArray[np.float64]
+    overflow_distance: Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +160,7 @@ class Embedding:
             ),
         )
 
-    def apply(self, population: Population, rows: NDArray[np.intp] | None = None) -> Embedded:
+    def apply(self, population: Population, rows: Rows | None = None) -> Embedded:
         """Embed rows, factual or counterfactual: some of them, or all."""
 
         def part(name: str) -> Column:
@@ -169,7 +168,7 @@ class Embedding:
 
         size = len(population) if rows is None else len(rows)
         coordinates = empty((size, len(self.axes)), np.int64)
-        overflow: NDArray[np.float64] = np.broadcast_to(0.0, size)  # hardly ever more: no memory
+        overflow: Floats = np.broadcast_to(0.0, size)  # hardly ever more: no memory
         for index, axis in enumerate(self.axes):
             coordinates[:, index], rest = axis.place(_ordered(part(axis.name)))
             # for another distance, what lies out of reach lies where the reach ends
@@ -181,7 +180,7 @@ class Embedding:
         points = Points(coordinates=coordinates, codes=codes)
         return Embedded(points=points, overflow_distance=overflow)
 
-    def split(self, center: Points, points: Points) -> dict[str, NDArray[np.float64]] | None:
+    def split(self, center: Points, points: Points) -> dict[str, Floats] | None:
         """Split the distance from a center to each point by attribute.
 
         Of a sum of squares, each attribute has the part of the root that its square has in the sum.
@@ -207,49 +206,13 @@ class Embedding:
 
     @property
     def rules(self) -> dict[str, str]:
-        """Say for each attribute how equal distances are recognised."""
+        """How equal distances are recognised, by attribute."""
         return {
             **{axis.name: axis.rule for axis in self.axes},
             **dict.fromkeys(self.nominal, "equal or different"),
             **dict.fromkeys(self.constant, "constant"),
             **self.own_rules,
         }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LazyEmbedding:
-    """Rows that are embedded on access; the last ones are remembered, for case after case.
-
-    So are those before them, if both are not too many: a control space, and a test space.
-    """
-
-    embedding: Embedding
-    population: Population
-    among: NDArray[np.intp] | None = None  # which rows, None for all
-    _last: list[tuple[NDArray[np.intp], Points]] = field(
-        default_factory=list, repr=False, compare=False
-    )
-
-    def __len__(self) -> int:
-        return len(self.population) if self.among is None else len(self.among)
-
-    def take(self, rows: NDArray[np.intp]) -> Points:
-        for known, points in self._last:
-            if known is rows:
-                return points
-        chosen = rows if self.among is None else self.among[rows]
-        few = [
-            each
-            for each in self._last[:1]
-            if uses_files() or len(each[0]) + len(rows) <= _REMEMBERED
-        ]
-        self._last[:] = [(rows, self.embedding.apply(self.population, chosen).points), *few]
-        return self._last[0][1]
-
-    def place(self, row: int) -> Embedded:
-        """Place one row, with what is out of reach."""
-        chosen = np.array([row]) if self.among is None else self.among[[row]]
-        return self.embedding.apply(self.population, chosen)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,13 +226,13 @@ class _AxisDraft:
     extent: Fraction = Fraction(1)  # as `Axis` has it
 
     def settled(self, unit: Fraction) -> _AxisDraft:
-        """Give up a lattice so fine that its steps would be rounded too coarsely in this unit."""
+        """Drop a lattice so fine that its steps would be rounded too coarsely in this unit."""
         if self.term.steps <= FINE_STEPS or self.term.is_exact(unit):
             return self
         return replace(self, lattice=None, term=replace(self.term, steps=1, least=_LEAST))
 
     def rule(self, unit: Fraction, *, quantum: int) -> str:
-        """Say how equal distances are recognised."""
+        """Describe how equal distances are recognised."""
         bits = (self.term.length(unit) // quantum).bit_length() - 1
         if self.lattice is None:
             return f"quantised to 2^-{bits}"
@@ -279,9 +242,7 @@ class _AxisDraft:
         return f"lattice of {self.term.steps} steps{aside}{rounded}"
 
 
-def _draft(
-    attribute: Attribute, values: NDArray[np.float64], *, scaling: Scaling, parts: int
-) -> _AxisDraft:
+def _draft(attribute: Attribute, values: Floats, *, scaling: Scaling, parts: int) -> _AxisDraft:
     if attribute.kind is AttributeKind.ORDINAL:
         return _draft_ranks(attribute, parts=parts)
     low, high = float(values.min()), float(values.max())
@@ -348,7 +309,7 @@ def _axes(drafts: Sequence[_AxisDraft], unit: Fraction) -> tuple[Axis, ...]:
 def _missing_codes(
     population: Population, attributes: Iterable[Attribute]
 ) -> NDArray[np.int32] | None:
-    """Give the code of missing values by nominal attribute, -1 for none; None if none has any."""
+    """Return the code of missing values by nominal attribute, -1 for none; None if none has any."""
     codes = [
         population.categories(each.name).code_of(MISSING) if each.compare_missing else None
         for each in attributes
@@ -364,8 +325,8 @@ def _varies(column: Column) -> bool:
     return bool(values.min() < values.max())
 
 
-def _ordered(column: Column) -> NDArray[np.float64]:
-    """Give a column's numbers, or its codes, which are ranks where the attribute is ordinal."""
+def _ordered(column: Column) -> Floats:
+    """Return a column's numbers, or its codes, which are ranks where the attribute is ordinal."""
     return column.data.astype(np.float64, copy=False)
 
 
@@ -387,7 +348,7 @@ class Term:
         return (unit / self.need).denominator == 1
 
     def length(self, unit: Fraction) -> int:
-        """Give the integer that stands for the whole range."""
+        """Return the integer that stands for the whole range."""
         half_step = round(unit / self.need)
         if half_step < self.least:
             raise PlanError(
@@ -423,7 +384,7 @@ def fill_room(terms: Iterable[Term], *, room: Fraction) -> Fraction:
 
 
 def _common_multiple(first: Fraction, second: Fraction) -> Fraction:
-    """Give the smallest common multiple of two fractions, where 0 has every multiple."""
+    """Return the smallest common multiple of two fractions, where 0 has every multiple."""
     if not first:
         return second
     return Fraction(

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.geometry.metric import Metric, Points
+    from mutandis.mapped import Ints, Rows
 
 Ties = Literal["fair", "all"]
 Progress = Callable[[int], None]
@@ -43,11 +44,11 @@ def discard_progress(more: int) -> None:
 class Neighbourhoods(ByRow):
     """For each query (row) and each k (column): the rows within the k-th nearest distance."""
 
-    radius: NDArray[np.int64]  # the distance of the k-th nearest row
-    inside: NDArray[np.int64]  # rows strictly nearer
-    rim: NDArray[np.int64]  # rows at exactly that distance
-    marks_inside: NDArray[np.int64]  # sums of the marks of both, in a third dimension
-    marks_rim: NDArray[np.int64]
+    radius: Ints  # the distance of the k-th nearest row
+    inside: Ints  # rows strictly nearer
+    rim: Ints  # rows at exactly that distance
+    marks_inside: Ints  # sums of the marks of both, in a third dimension
+    marks_rim: Ints
 
     @classmethod
     def empty(cls, queries: int, ks: int, width: int = 1) -> Neighbourhoods:
@@ -70,9 +71,9 @@ class Neighbourhoods(ByRow):
 class RadiusCounts(ByRow):
     """For each query: the other rows within its limit, what a caliper leaves of a group."""
 
-    people: NDArray[np.int64]
-    marks: NDArray[np.int64]  # the sums of their marks, by column
-    farthest: NDArray[np.int64]  # the distance of the farthest of them, -1 where there are none
+    people: Ints
+    marks: Ints  # the sums of their marks, by column
+    farthest: Ints  # the distance of the farthest of them, -1 where there are none
 
     @classmethod
     def empty(cls, queries: int, width: int = 1) -> RadiusCounts:
@@ -89,12 +90,12 @@ class Listing:
     complainant's own point is among them.
     """
 
-    start: NDArray[np.intp]
+    start: Rows
     points: NDArray[np.signedinteger]
-    distances: NDArray[np.int64]
+    distances: Ints
 
     @property
-    def query(self) -> NDArray[np.intp]:
+    def query(self) -> Rows:
         """The query of each entry."""
         return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
 
@@ -117,7 +118,7 @@ class Listing:
         )
 
 
-Use = Callable[["NDArray[np.intp]", Listing], None]
+Use = Callable[["Rows", Listing], None]
 """Takes queries and their listing, on any thread and in any order, each query once."""
 
 
@@ -129,17 +130,17 @@ class Space:
     """A search space: distinct points, the rows at each, and the sums of their marks."""
 
     points: Points
-    counts: NDArray[np.int64]
-    marks: NDArray[np.int64]  # by column
+    counts: Ints
+    marks: Ints  # by column
     metric: Metric
     is_mask: bool = True  # marks are one column of zeros and ones, which a search counts
 
     @property
-    def counted(self) -> NDArray[np.int64]:
+    def counted(self) -> Ints:
         """What a search counts with the rows at each point: the marks of a mask."""
         return self.marks[:, 0] if self.is_mask else np.zeros(len(self.counts), dtype=np.int64)
 
-    def take(self, some: NDArray[np.intp] | slice) -> Space:
+    def take(self, some: Rows | slice) -> Space:
         """Return some of the points, in this order."""
         return replace(
             self,
@@ -149,14 +150,12 @@ class Space:
         )
 
     @classmethod
-    def of(
-        cls, points: Points, marks: NDArray[Any], metric: Metric
-    ) -> tuple[Space, NDArray[np.intp]]:
+    def of(cls, points: Points, marks: NDArray[Any], metric: Metric) -> tuple[Space, Rows]:
         """Collapse rows, with their marks, into a space; return it with the point of each row."""
         marks = marks.reshape(len(points), -1)
         is_mask = marks.dtype == np.bool_ and marks.shape[1] == 1
         first, group = group_rows(points)
-        counts: NDArray[np.int64] = np.broadcast_to(np.int64(1), len(points))
+        counts: Ints = np.broadcast_to(np.int64(1), len(points))
         sums = marks.astype(np.int64)
         if len(first) < len(points):  # without duplicate rows no copies are needed
             points = points.take(first)
@@ -173,8 +172,8 @@ class Queries(ByRow):
     """Centers to search around; complainants are not their own neighbours."""
 
     points: Points
-    own: NDArray[np.intp]  # the complainant's own point in the space, -1 outside of it
-    own_marks: NDArray[np.int64]  # and the marks of the complainant's own row, by column
+    own: Rows  # the complainant's own point in the space, -1 outside of it
+    own_marks: Ints  # and the marks of the complainant's own row, by column
 
     @classmethod
     def outside(cls, points: Points) -> Queries:
@@ -184,7 +183,7 @@ class Queries(ByRow):
         return cls(points=points, own=np.broadcast_to(np.intp(-1), size), own_marks=nothing)
 
     @classmethod
-    def inside(cls, points: Points, own: NDArray[np.intp], marks: NDArray[Any]) -> Queries:
+    def inside(cls, points: Points, own: Rows, marks: NDArray[Any]) -> Queries:
         """Make queries from people of the space, with the marks of their own rows."""
         own_marks = marks.reshape(len(points), -1).astype(np.int64, copy=False)
         return cls(points=points, own=own, own_marks=own_marks)
@@ -207,17 +206,15 @@ class Search(Protocol):
         """Answer all queries for all ks; each k is at most the number of others in the space."""
         ...
 
-    def within(self, queries: Queries, limits: NDArray[np.int64]) -> RadiusCounts:
+    def within(self, queries: Queries, limits: Ints) -> RadiusCounts:
         """Count the rows within each query's own limit, an integer distance."""
         ...
 
-    def arrange(self, points: Points) -> NDArray[np.intp]:
+    def arrange(self, points: Points) -> Rows:
         """Return an order in which near points follow each other, if that is worth the time."""
         ...
 
-    def visit(
-        self, queries: Queries, limits: NDArray[np.int64], rows: NDArray[np.int64], use: Use
-    ) -> None:
+    def visit(self, queries: Queries, limits: Ints, rows: Ints, use: Use) -> None:
         """List the points within each query's own limit, and hand them on a part at a time.
 
         `rows` is the number of rows within each limit, the query's own included. Queries that are
@@ -226,9 +223,7 @@ class Search(Protocol):
         ...
 
 
-def group_rows(
-    points: Points, *labels: NDArray[np.integer]
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def group_rows(points: Points, *labels: NDArray[np.integer]) -> tuple[Rows, Rows]:
     """Group rows that agree in every coordinate, every code and every further label.
 
     The result is that of `group_equal`: the first row of each group, and the group of each row.
@@ -243,7 +238,7 @@ def find_neighbourhoods(
     queries: Queries,
     ks: Sequence[int],
     *,
-    marks: NDArray[np.int64] | None = None,
+    marks: Ints | None = None,
     progress: Progress = discard_progress,
 ) -> Neighbourhoods:
     """Answer queries that may repeat: each distinct one is searched once, for all k together.
@@ -263,10 +258,7 @@ def find_neighbourhoods(
 
 
 def find_within(
-    search: Search,
-    queries: Queries,
-    limits: NDArray[np.int64],
-    marks: NDArray[np.int64] | None = None,
+    search: Search, queries: Queries, limits: Ints, marks: Ints | None = None
 ) -> RadiusCounts:
     """Count within limits around queries that may repeat: each distinct one is searched once."""
     first, group = group_rows(queries.points, queries.own, *queries.own_marks.T, limits)
@@ -278,27 +270,21 @@ def find_within(
     return found.take(group)
 
 
-def _uncounted(queries: Queries, marks: NDArray[np.int64] | None) -> Queries:
+def _uncounted(queries: Queries, marks: Ints | None) -> Queries:
     """Return queries whose own marks a search does not count."""
     if marks is None:
         return queries
     return replace(queries, own_marks=np.broadcast_to(np.int64(0), (len(queries), 1)))
 
 
-def _sum_marks(
-    search: Search,
-    queries: Queries,
-    radius: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    marks: NDArray[np.int64],
-) -> NDArray[np.int64]:
+def _sum_marks(search: Search, queries: Queries, radius: Ints, rows: Ints, marks: Ints) -> Ints:
     """Sum marks over the rows inside each radius (a column per k) and on it, without the own row.
 
     All are integers, so that neither the order of points nor that of threads matters.
     """
     sums = np.zeros((2, *radius.shape, marks.shape[1]), dtype=np.int64)
 
-    def use(chosen: NDArray[np.intp], listing: Listing) -> None:
+    def use(chosen: Rows, listing: Listing) -> None:
         start, query = listing.start, listing.query
         limits = radius[chosen]
         mine = np.flatnonzero(listing.points == queries.own[chosen][query])

@@ -23,7 +23,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
+    from mutandis.mapped import Bools, Floats, Ints
 
 MOST_STEPS = 2**40
 """A finer grid does not count as one: such columns are quantised instead."""
@@ -77,7 +77,7 @@ def float_noise(largest: float, scale: float, *, epsilon: float = _EPSILON) -> f
     return 4 * (_EPSILON + epsilon * largest / scale)
 
 
-def find_lattice(values: NDArray[np.float64]) -> Lattice | None:
+def find_lattice(values: Floats) -> Lattice | None:
     """Find the coarsest grid of at most 2**40 steps that holds three quarters of the values."""
     distinct = np.unique(values)
     low, high = float(distinct[0]), float(distinct[-1])
@@ -96,7 +96,7 @@ def find_lattice(values: NDArray[np.float64]) -> Lattice | None:
     )
 
 
-def find_steps(positions: NDArray[np.float64], *, noise: float) -> int | None:
+def find_steps(positions: Floats, *, noise: float) -> int | None:
     """Find the smallest q for which all positions times q are integers; None if noise hides it."""
     # each round refines the grid by the smallest factor, 2 or more, that puts one more value on it
     steps = 1
@@ -116,7 +116,7 @@ def find_steps(positions: NDArray[np.float64], *, noise: float) -> int | None:
     return None
 
 
-def _read(distinct: NDArray[np.float64], reading: _Reading) -> Iterator[Lattice]:
+def _read(distinct: Floats, reading: _Reading) -> Iterator[Lattice]:
     """Read sorted values as decimals with ever more places, until all of them are."""
     scaled = _scaled(distinct)
     # a part of the values is enough to see that most readings do not fit
@@ -132,9 +132,7 @@ def _read(distinct: NDArray[np.float64], reading: _Reading) -> Iterator[Lattice]
                 return
 
 
-def _numerators(
-    scaled: NDArray[np.float64], reading: _Reading, places: int
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _numerators(scaled: Floats, reading: _Reading, places: int) -> tuple[Ints, Bools]:
     """Give numerators over 5**places (twos are free), and which values are such fractions."""
     five = 5**places
     shift = reading.bits - (five - 1).bit_length()
@@ -145,10 +143,7 @@ def _numerators(
 
 
 def _spanned(
-    members: NDArray[np.float64],
-    numerators: NDArray[np.int64],
-    distinct: NDArray[np.float64],
-    reading: _Reading,
+    members: Floats, numerators: Ints, distinct: Floats, reading: _Reading
 ) -> Lattice | None:
     """Give the grid that the members span, if it is one for the column."""
     if len(members) < max(2, _MAJORITY * len(distinct)):
@@ -165,11 +160,11 @@ def _spanned(
     return Lattice(low=low, high=high, steps=steps, noise=noise, strays=strays)
 
 
-def _largest(values: NDArray[np.float64]) -> float:
+def _largest(values: Floats) -> float:
     return float(np.max(np.abs(values)))
 
 
-def _scaled(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _scaled(values: Floats) -> Floats:
     """Bring values into [-1, 1] by a power of two, which changes no digit of them."""
     _, exponent = frexp(_largest(values))
     return np.asarray(np.ldexp(values, -exponent), dtype=np.float64)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from mutandis.mapped import Floats, Ints, Rows
+
 _FARTHEST = 2**63 - 1  # the largest distance in int64
 _SOME = 4096  # points that bound how far the nearest are
 
@@ -37,7 +39,7 @@ _SOME = 4096  # points that bound how far the nearest are
 class Points(ByRow):
     """Rows in the space of the distance."""
 
-    coordinates: NDArray[np.int64]  # a column per number or rank, in units of the metric, weighted
+    coordinates: Ints  # a column per number or rank, in units of the metric, weighted
     codes: NDArray[np.int32]  # a column per nominal attribute
 
     def __len__(self) -> int:
@@ -60,7 +62,7 @@ class Move(Protocol):
 class Weighing(Protocol):
     """Measures from a center, where it depends on the center what a difference counts."""
 
-    def terms(self, center: Points, points: Points) -> NDArray[np.int64]:
+    def terms(self, center: Points, points: Points) -> Ints:
         """Return what each attribute adds to the distance of each point from one center."""
         ...
 
@@ -72,7 +74,7 @@ class Metric:
     With `squared`, the integer is a sum of squares, and `unit` belongs to its root.
     """
 
-    mismatch: NDArray[np.int64]  # the cost of a difference in each nominal attribute
+    mismatch: Ints  # the cost of a difference in each nominal attribute
     unit: float  # stands for distance 1: a whole number, unless values were left unscaled
     exact_unit: Fraction | None = None  # the same without rounding
     squared: bool = False
@@ -105,11 +107,11 @@ class Metric:
             return -1
         return min(floor((distance * unit) ** (2 if self.squared else 1)), _FARTHEST)
 
-    def terms(self, differences: NDArray[np.int64]) -> NDArray[np.int64]:
+    def terms(self, differences: Ints) -> Ints:
         """Return what differences of coordinates add to an integer distance."""
         return differences**2 if self.squared else np.abs(differences)
 
-    def from_center(self, center: Points, points: Points) -> NDArray[np.int64]:
+    def from_center(self, center: Points, points: Points) -> Ints:
         """Measure from one center (a single point) to every point."""
         if self.weighing is not None:
             return np.asarray(self.weighing.terms(center, points).sum(axis=1, dtype=np.int64))
@@ -132,7 +134,7 @@ class Metric:
         own = int(self.from_center(center, center)[0])
         return _nth(np.delete(near, np.flatnonzero(near == own)[:1]), k)
 
-    def _within(self, center: Points, points: Points, limit: int) -> NDArray[np.int64]:
+    def _within(self, center: Points, points: Points, limit: int) -> Ints:
         """Measure the points within a distance; those too far already are not measured further."""
         near, total = np.arange(len(points)), np.zeros(len(points), dtype=np.int64)
         for column, value, cost in self._columns(points, center):
@@ -151,7 +153,7 @@ class Metric:
         for column, value, cost in zip(points.codes.T, center.codes[0], self.mismatch, strict=True):
             yield column, value, cost
 
-    def split(self, center: Points, points: Points) -> NDArray[np.int64]:
+    def split(self, center: Points, points: Points) -> Ints:
         """Return what each coordinate, and then each name, adds to the distance from a center."""
         if self.weighing is not None:
             return self.weighing.terms(center, points)
@@ -159,9 +161,7 @@ class Metric:
         numbers = self.terms(points.coordinates - center.coordinates)
         return np.concatenate([numbers, (points.codes != center.codes) * self.mismatch], axis=1)
 
-    def to_candidates(
-        self, centers: Points, points: Points, candidates: NDArray[np.intp]
-    ) -> NDArray[np.int64]:
+    def to_candidates(self, centers: Points, points: Points, candidates: Rows) -> Ints:
         """Measure from each center to its own row of candidates, all where they are measured."""
         centers = self.as_center(centers)
         total = np.zeros(candidates.shape, dtype=np.int64)
@@ -174,16 +174,16 @@ class Metric:
             total += (column[candidates] != values[:, None]) * cost
         return total
 
-    def as_float(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
+    def as_float(self, distances: Ints) -> Floats:
         """Read integer distances as numbers, for presentation."""
         return np.asarray(self.lengths(distances) / self.unit, dtype=np.float64)
 
-    def lengths(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
+    def lengths(self, distances: Ints) -> Floats:
         """Return distances in units of the metric: of a sum of squares, the root."""
         # -1 stands for none
         return np.sqrt(np.maximum(distances, 0)) if self.squared else distances.astype(np.float64)
 
 
-def _nth(distances: NDArray[np.int64], n: int) -> int:
+def _nth(distances: Ints, n: int) -> int:
     """Return the n-th smallest of some distances."""
     return int(np.partition(distances, n - 1)[n - 1])

@@ -23,16 +23,14 @@ from mutandis.geometry.index import Listing, Neighbourhoods, RadiusCounts, disca
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from numpy.typing import NDArray
     from scipy.spatial import cKDTree
 
     from mutandis.geometry.index import Progress, Queries, Space, Use
     from mutandis.geometry.metric import Points
+    from mutandis.mapped import Bools, Floats, Ints, Rows
 
-    _Integers = NDArray[np.int64]
-    _Rows = NDArray[np.intp]
-    _Answer = tuple[_Integers, Callable[[NDArray[np.bool_]], None]]
-    _Candidates = tuple[_Rows, _Integers, NDArray[np.float64]]
+    _Answer = tuple[Ints, Callable[[Bools], None]]
+    _Candidates = tuple[Rows, Ints, Floats]
 
 # In the unit of the tree its points lie within [-1, 1], in at most some thousand coordinates:
 # rounding moves a float64 distance by far less than this, and by far less than this part of it.
@@ -68,7 +66,7 @@ class BruteSearch:
             progress(1)
         return found
 
-    def within(self, queries: Queries, limits: _Integers) -> RadiusCounts:
+    def within(self, queries: Queries, limits: Ints) -> RadiusCounts:
         found = RadiusCounts.empty(len(queries))
         for query, limit in enumerate(limits):
             distances, counts, marks = self._others(queries, query)
@@ -78,17 +76,17 @@ class BruteSearch:
             found.farthest[query] = distances[near].max(initial=-1)
         return found
 
-    def arrange(self, points: Points) -> _Rows:
+    def arrange(self, points: Points) -> Rows:
         return np.arange(len(points))
 
-    def visit(self, queries: Queries, limits: _Integers, rows: _Integers, use: Use) -> None:  # noqa: ARG002
+    def visit(self, queries: Queries, limits: Ints, rows: Ints, use: Use) -> None:  # noqa: ARG002
         for query, limit in enumerate(limits):
             distances, _, _ = self._others(queries, query)
             near = np.flatnonzero(distances <= limit)
             start = np.array([0, len(near)])
             use(np.array([query]), Listing(start=start, points=near, distances=distances[near]))
 
-    def _others(self, queries: Queries, query: int) -> tuple[_Integers, _Integers, _Integers]:
+    def _others(self, queries: Queries, query: int) -> tuple[Ints, Ints, Ints]:
         """Measure to every point, and count its rows without the complainant's own."""
         center = queries.points.take(np.array([query]))
         distances = self.space.metric.from_center(center, self.space.points)
@@ -140,7 +138,7 @@ class TreeSearch:
     ) -> Neighbourhoods:
         found = Neighbourhoods.empty(len(queries), len(ks))
 
-        def answer(chunk: _Rows, candidates: _Rows, distances: _Integers) -> _Answer:
+        def answer(chunk: Rows, candidates: Rows, distances: Ints) -> _Answer:
             answers = select(distances, *self._others(queries.take(chunk), candidates), ks)
             return answers.radius.max(axis=1), lambda c: found.put(chunk[c], answers.take(c))
 
@@ -148,10 +146,10 @@ class TreeSearch:
         self._ask(queries, answer, width=max(ks) + 2, progress=progress)
         return found
 
-    def within(self, queries: Queries, limits: _Integers) -> RadiusCounts:
+    def within(self, queries: Queries, limits: Ints) -> RadiusCounts:
         found = RadiusCounts.empty(len(queries))
 
-        def answer(chunk: _Rows, candidates: _Rows, distances: _Integers) -> _Answer:
+        def answer(chunk: Rows, candidates: Rows, distances: Ints) -> _Answer:
             counts, marks = self._others(queries.take(chunk), candidates)
             # a point with no row but the complainant's own is not a neighbour
             near = (distances <= limits[chunk, None]) & (counts > 0)
@@ -165,12 +163,12 @@ class TreeSearch:
         self._ask(queries, answer, width=_FIRST_WIDTH)
         return found
 
-    def arrange(self, points: Points) -> _Rows:
+    def arrange(self, points: Points) -> Rows:
         return np.arange(len(points))
 
-    def visit(self, queries: Queries, limits: _Integers, rows: _Integers, use: Use) -> None:
-        def answer(chunk: _Rows, candidates: _Rows, distances: _Integers) -> _Answer:
-            def hand_on(complete: NDArray[np.bool_]) -> None:
+    def visit(self, queries: Queries, limits: Ints, rows: Ints, use: Use) -> None:
+        def answer(chunk: Rows, candidates: Rows, distances: Ints) -> _Answer:
+            def hand_on(complete: Bools) -> None:
                 near = (distances <= limits[chunk, None]) & complete[:, None]
                 start = np.concatenate([[0], np.cumsum(near.sum(axis=1)[complete])])
                 listing = Listing(start=start, points=candidates[near], distances=distances[near])
@@ -184,7 +182,7 @@ class TreeSearch:
     def _ask(
         self,
         queries: Queries,
-        answer: Callable[[_Rows, _Rows, _Integers], _Answer],
+        answer: Callable[[Rows, Rows, Ints], _Answer],
         *,
         width: int,
         progress: Progress = discard_progress,
@@ -229,13 +227,13 @@ class TreeSearch:
             self._last[:] = [(queries, found)]
         return found
 
-    def _rows_among(self, known: Queries, queries: Queries) -> _Rows | None:
+    def _rows_among(self, known: Queries, queries: Queries) -> Rows | None:
         """Find people of the space among those who were asked about; None if not all were."""
         if (known.own < 0).any() or (queries.own < 0).any():
             return None
         place = np.full(len(self.space.points), -1)
         place[known.own] = np.arange(len(known))
-        rows: _Rows = place[queries.own]
+        rows: Rows = place[queries.own]
         if (rows < 0).any() or not _equal(known.points.take(rows), queries.points):
             return None
         return rows
@@ -252,16 +250,14 @@ class TreeSearch:
             return candidates, distances, np.full(len(centers), np.inf)
         return candidates, distances, np.asarray(near)[:, -1] * (1 - _ROUNDING) - _ROUNDING
 
-    def _others(self, queries: Queries, candidates: _Rows) -> tuple[_Integers, _Integers]:
+    def _others(self, queries: Queries, candidates: Rows) -> tuple[Ints, Ints]:
         """Count the rows of candidates, and their marks, without the complainant's own."""
         counts, marks = self.space.counts[candidates], self.space.counted[candidates]
         own = candidates == queries.own[:, None]
         return counts - own, marks - own * queries.own_marks[:, :1]
 
 
-def select(
-    distances: _Integers, counts: _Integers, marks: _Integers, ks: Sequence[int]
-) -> Neighbourhoods:
+def select(distances: Ints, counts: Ints, marks: Ints, ks: Sequence[int]) -> Neighbourhoods:
     """Find the k-th nearest distance among candidates and count the rows inside it and on it.
 
     Each query has a row of candidates, in any order, which stand for at least max(ks) rows.
@@ -287,14 +283,14 @@ def select(
     return found
 
 
-def _running_totals(values: _Integers) -> _Integers:
+def _running_totals(values: Ints) -> Ints:
     """Total the first 0, 1, 2, … candidates of each query."""
     totals = np.zeros((len(values), values.shape[1] + 1), dtype=np.int64)
     np.cumsum(values, axis=1, out=totals[:, 1:])
     return totals
 
 
-def _before(totals: _Integers, stop: NDArray[np.int64]) -> _Integers:
+def _before(totals: Ints, stop: Ints) -> Ints:
     return np.asarray(np.take_along_axis(totals, stop[:, None], axis=1)[:, 0], dtype=np.int64)
 
 
@@ -308,9 +304,7 @@ def _levels(points: Points) -> tuple[int, ...]:
     return tuple(int(codes.max(initial=-1)) + 1 for codes in points.codes.T)
 
 
-def _floats(
-    space: Space, points: Points, levels: Sequence[int], unit: float
-) -> NDArray[np.float64]:
+def _floats(space: Space, points: Points, levels: Sequence[int], unit: float) -> Floats:
     """Return the points as coordinates whose L1 (or L2) distance is the distance itself."""
     blocks = [points.coordinates / unit]
     halves = space.metric.mismatch / 2
@@ -323,6 +317,6 @@ def _floats(
     return np.concatenate(blocks, axis=1)
 
 
-def _chunks(rows: _Rows, size: int) -> Iterator[_Rows]:
+def _chunks(rows: Rows, size: int) -> Iterator[Rows]:
     for start in range(0, len(rows), max(1, size)):
         yield rows[start : start + max(1, size)]

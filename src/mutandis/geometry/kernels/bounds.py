@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.geometry.kernels.tree import Boxes
+    from mutandis.mapped import Floats, Ints
 
 
 # rows of which NumPy makes a copy at a time
@@ -63,7 +64,7 @@ class Costs(NamedTuple):
     tuple is a part of its type: each of the two is compiled by itself, and only when it is used.
     """
 
-    mismatch: NDArray[np.float64]
+    mismatch: Floats
     squares: tuple[()] | tuple[int]
 
 
@@ -72,8 +73,8 @@ def least_distance(
     boxes: Boxes,
     box: int,
     costs: Costs,
-    center: NDArray[np.float64],
-    slants: NDArray[np.float64],
+    center: Floats,
+    slants: Floats,
     bits: NDArray[np.uint64],
     enough: float,
 ) -> float:
@@ -104,12 +105,7 @@ def least_distance(
 
 
 @summing_part
-def measure(
-    points: NDArray[np.float64],
-    place: int,
-    center: NDArray[np.float64],
-    costs: Costs,
-) -> float:
+def measure(points: Floats, place: int, center: Floats, costs: Costs) -> float:
     """Return the distance of the point at a place: numbers come first, then codes."""
     mismatch = costs.mismatch
     # unsigned: numba counts negative ones from the end, and has to look at each for that
@@ -129,7 +125,7 @@ def level_bits(codes: NDArray[np.int32]) -> NDArray[np.uint64]:
     return np.left_shift(np.uint64(1), (codes & 63).astype(np.uint64))
 
 
-def choose_signs(coordinates: NDArray[np.int64]) -> NDArray[np.int64]:
+def choose_signs(coordinates: Ints) -> Ints:
     """Choose the signs of the slants, a column each; none where numbers do not go together."""
     size, numbers = coordinates.shape
     none = np.empty((numbers, 0), dtype=np.int64)
@@ -149,9 +145,7 @@ def choose_signs(coordinates: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.unique(signs * signs[0], axis=1).astype(np.int64)
 
 
-def slants_of(
-    coordinates: NDArray[np.int64], low: NDArray[np.int64], signs: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def slants_of(coordinates: Ints, low: Ints, signs: Ints) -> Ints:
     """Return the slants of points, a row each, of numbers that are counted from `low`."""
     found = np.empty((len(coordinates), signs.shape[1]), np.int64)
     if found.size:

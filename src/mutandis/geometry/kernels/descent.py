@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from mutandis.geometry.kernels.bounds import Costs
     from mutandis.geometry.kernels.reservoir import Reservoir
     from mutandis.geometry.kernels.tree import Tree
+    from mutandis.mapped import Floats, Ints
 
 
 # more than float64 can round off a sum of two distances, each at most 2**53
@@ -78,11 +79,11 @@ class KernelQueries(NamedTuple):
     space; `oneself` is what the complainant adds to the count there, as `reservoir.py` counts.
     """
 
-    values: NDArray[np.float64]
-    slants: NDArray[np.float64]
+    values: Floats
+    slants: Floats
     bits: NDArray[np.uint64]
-    own: NDArray[np.int64]
-    oneself: NDArray[np.int64]
+    own: Ints
+    oneself: Ints
 
 
 class Room(NamedTuple):
@@ -93,9 +94,9 @@ class Room(NamedTuple):
     """
 
     sums: NDArray[np.uint16]
-    near: NDArray[np.int64]
-    waiting: NDArray[np.int64]
-    away: NDArray[np.float64]
+    near: Ints
+    waiting: Ints
+    away: Floats
     reservoir: Reservoir
 
 
@@ -106,10 +107,10 @@ class TreeListing(NamedTuple):
     """
 
     order: NDArray[np.int32]
-    overflow: NDArray[np.int64]
-    start: NDArray[np.int64]
+    overflow: Ints
+    start: Ints
     points: NDArray[np.int32]
-    distances: NDArray[np.int64]
+    distances: Ints
 
 
 def room_in(tree: Tree, k: int) -> Room:
@@ -127,8 +128,8 @@ def room_in(tree: Tree, k: int) -> Room:
 def _next_leaf(
     tree: Tree,
     costs: Costs,
-    center: NDArray[np.float64],
-    slants: NDArray[np.float64],
+    center: Floats,
+    slants: Floats,
     bits: NDArray[np.uint64],
     radius: float,
     room: Room,
@@ -220,7 +221,7 @@ def _count_others(
 @part
 def _list_points(
     exact: Exact,
-    center: NDArray[np.float64],
+    center: Floats,
     query: int,
     start: int,
     found: int,
@@ -247,8 +248,8 @@ def _search(  # noqa: C901, PLR0912
     steps: Steps,
     exact: Exact,
     centers: KernelQueries,
-    limits: NDArray[np.float64],
-    ks: NDArray[np.int64],
+    limits: Floats,
+    ks: Ints,
     room: Room,
     answers: Answers,
     listing: TreeListing,
@@ -319,7 +320,7 @@ _NO_LISTING = TreeListing(
 _NO_K = np.ones(1, np.int64)
 
 
-def homes(tree: Tree, costs: Costs, centers: KernelQueries) -> NDArray[np.int64]:
+def homes(tree: Tree, costs: Costs, centers: KernelQueries) -> Ints:
     """Find for each query a leaf that it could lie in: queries of one leaf take the same path."""
     size = len(centers.values)
     exact = Exact(np.empty((0, 0)), np.empty(0, np.int64), costs)
@@ -330,12 +331,7 @@ def homes(tree: Tree, costs: Costs, centers: KernelQueries) -> NDArray[np.int64]
 
 
 def nearest_in_tree(
-    tree: Tree,
-    steps: Steps,
-    exact: Exact,
-    centers: KernelQueries,
-    ks: NDArray[np.int64],
-    answers: Answers,
+    tree: Tree, steps: Steps, exact: Exact, centers: KernelQueries, ks: Ints, answers: Answers
 ) -> int:
     """Answer queries, in the order of the tree, for all ks (rising); count the points examined."""
     room = room_in(tree, int(ks[-1]))
@@ -354,12 +350,7 @@ def nearest_in_tree(
 
 
 def within_in_tree(
-    tree: Tree,
-    steps: Steps,
-    exact: Exact,
-    centers: KernelQueries,
-    limits: NDArray[np.float64],
-    answers: Answers,
+    tree: Tree, steps: Steps, exact: Exact, centers: KernelQueries, limits: Floats, answers: Answers
 ) -> None:
     """Add up others within each query's limit; the radius becomes that of the farthest."""
     room = room_in(tree, 1)
@@ -371,7 +362,7 @@ def list_in_tree(
     steps: Steps,
     exact: Exact,
     centers: KernelQueries,
-    limits: NDArray[np.float64],
+    limits: Floats,
     listing: TreeListing,
 ) -> None:
     """List the points within each query's limit."""

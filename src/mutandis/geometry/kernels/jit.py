@@ -30,26 +30,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-# a private option of numba: without it, kernels are slower and just as right
+# Kernels allocate nothing, so references to arrays need not be counted, as numba otherwise does
+# each time one is taken out of a tuple: in an inner loop that takes longer than the work. This is a
+# private option of numba: without it, kernels are slower and just as right.
 _OWNS_NOTHING: dict[str, bool] = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
 
 _Function = TypeVar("_Function", bound="Callable[..., object]")
 
 
 def kernel(function: _Function) -> _Function:
-    """Compile a function that works on what it is given, and let other threads run meanwhile.
-
-    It allocates nothing, so the references to its arrays need not be counted, as numba otherwise
-    does each time one is taken out of a tuple: in an inner loop that takes longer than the work.
-    """
+    """Compile a function that works on what it is given, and let other threads run meanwhile."""
     return _compiled(function, no_cfunc_wrapper=True, **_OWNS_NOTHING)
 
 
 def part(function: _Function) -> _Function:
-    """Make a part of kernels of a function: what calls it is compiled as if it were written there.
-
-    Called from Python, it is compiled by itself.
-    """
+    """Make a part of kernels: what calls it is compiled as if it were written there."""
     return _compiled(function, inline="always", **_OWNS_NOTHING)
 
 
@@ -59,11 +54,7 @@ def repeated_part(function: _Function) -> _Function:
 
 
 def summing_part(function: _Function) -> _Function:
-    """Compile a part of kernels whose sums may be taken in any order, as vector units need it.
-
-    Only for sums that are exact: there the order changes nothing. As this is said of it alone, it
-    is compiled by itself, and pasted into kernels as machine code.
-    """
+    """Compile a part whose sums are exact and so may be taken in any order, as vector units do."""
     return _compiled(
         function,
         forceinline=True,

@@ -34,7 +34,7 @@ import numpy as np
 from mutandis.geometry.kernels.jit import kernel, part
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from mutandis.mapped import Floats, Ints
 
 HALF = 32
 """The bits of the lower half, which counts the marked."""
@@ -60,18 +60,18 @@ _ROUNDED_UP = 1.0 + 2.0**-50
 class Candidates(NamedTuple):
     """Points that may be among the nearest, of which a kernel uses the first `size`."""
 
-    distances: NDArray[np.float64]
-    people: NDArray[np.int64]
+    distances: Floats
+    people: Ints
 
 
 class Answers(NamedTuple):
     """The fields of `index.Neighbourhoods`: a row per query, a column per k."""
 
-    radius: NDArray[np.int64]
-    inside: NDArray[np.int64]
-    marks_inside: NDArray[np.int64]
-    rim: NDArray[np.int64]
-    marks_rim: NDArray[np.int64]
+    radius: Ints
+    inside: Ints
+    marks_inside: Ints
+    rim: Ints
+    marks_rim: Ints
 
 
 def room_for(size: int) -> Candidates:
@@ -152,9 +152,7 @@ def write_answer(
 
 
 @part
-def answer_all(
-    candidates: Candidates, size: int, ks: NDArray[np.int64], answers: Answers, query: int
-) -> None:
+def answer_all(candidates: Candidates, size: int, ks: Ints, answers: Answers, query: int) -> None:
     """Write the answers of one query for all ks (in rising order).
 
     The largest k comes first: what it keeps holds all that the smaller ones need.
@@ -175,10 +173,10 @@ class Reservoir(NamedTuple):
     """
 
     candidates: Candidates
-    bins: NDArray[np.int64]
+    bins: Ints
     chosen: Candidates
-    scale: NDArray[np.float64]
-    held: NDArray[np.int64]
+    scale: Floats
+    held: Ints
 
 
 def reservoir_for(size: int) -> Reservoir:
@@ -250,7 +248,7 @@ def _choose(reservoir: Reservoir) -> int:
 
 
 @part
-def answer(reservoir: Reservoir, ks: NDArray[np.int64], answers: Answers, query: int) -> float:
+def answer(reservoir: Reservoir, ks: Ints, answers: Answers, query: int) -> float:
     """Write the answers of one query for all ks (in rising order); give the largest radius.
 
     If fewer than k people were found, which no proof allows, the radius is -1: the caller stops.

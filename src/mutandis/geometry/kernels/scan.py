@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from mutandis.geometry.kernels.descent import KernelQueries
     from mutandis.geometry.kernels.reservoir import Answers
     from mutandis.geometry.kernels.tree import Boxes, Exact, Grid
+    from mutandis.mapped import Floats, Ints
 
 
 BLOCK = 1024
@@ -84,13 +85,13 @@ class Turns(NamedTuple):
     for the points of a block their S and which may be near; and the smallest S of a sample.
     """
 
-    distances: NDArray[np.float64]
-    people: NDArray[np.int64]
-    size: NDArray[np.int64]
-    radius: NDArray[np.float64]
-    limit: NDArray[np.int64]
+    distances: Floats
+    people: Ints
+    size: Ints
+    radius: Floats
+    limit: Ints
     sums: NDArray[np.uint16]
-    near: NDArray[np.int64]
+    near: Ints
     smallest: NDArray[np.uint16]
 
 
@@ -167,9 +168,7 @@ def _bound_block(
 
 
 @part
-def _collect(
-    sums: NDArray[np.uint16], block: int, points: int, limit: int, near: NDArray[np.int64]
-) -> int:
+def _collect(sums: NDArray[np.uint16], block: int, points: int, limit: int, near: Ints) -> int:
     """List the places, counted from where the block begins, whose S is within the limit."""
     found = 0
     largest = np.uint16(limit)
@@ -287,7 +286,7 @@ def scan_blocks(
     exact: Exact,
     centers: KernelQueries,
     bytes_of: NDArray[np.uint8],
-    ks: NDArray[np.int64],
+    ks: Ints,
     rank: int,
     turns: Turns,
     answers: Answers,

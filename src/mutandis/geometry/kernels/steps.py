@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
     from mutandis.geometry.kernels.bounds import Costs
     from mutandis.geometry.kernels.tree import Boxes, Exact, Tree
+    from mutandis.mapped import Bools, Floats, Ints
 
 
 # the largest sum of steps
@@ -69,9 +70,9 @@ class Steps(NamedTuple):
     """
 
     values: NDArray[np.uint16]
-    first: NDArray[np.int64]
-    per_unit: NDArray[np.float64]
-    is_told: NDArray[np.bool_]
+    first: Ints
+    per_unit: Floats
+    is_told: Bools
 
 
 @part
@@ -107,7 +108,7 @@ def filled_up(points: int) -> int:
     return (points + (STRETCH - 1)) // STRETCH * STRETCH
 
 
-def take_steps(tree: Tree, exact: Exact, is_told: NDArray[np.bool_]) -> Steps:
+def take_steps(tree: Tree, exact: Exact, is_told: Bools) -> Steps:
     """Lay the points out in steps, leaf by leaf."""
     stretches = np.where(tree.right < 0, -(-(tree.stop - tree.start) // STRETCH), 0)
     ends = np.cumsum(stretches * STRETCH * exact.points.shape[1])
@@ -120,11 +121,7 @@ def take_steps(tree: Tree, exact: Exact, is_told: NDArray[np.bool_]) -> Steps:
 
 @kernel
 def _write_steps(
-    tree: Tree,
-    exact: Exact,
-    values: NDArray[np.uint16],
-    first: NDArray[np.int64],
-    per_unit: NDArray[np.float64],
+    tree: Tree, exact: Exact, values: NDArray[np.uint16], first: Ints, per_unit: Floats
 ) -> None:
     attributes = exact.points.shape[1]
     numbers = attributes - len(exact.costs.mismatch)
@@ -198,7 +195,7 @@ def sum_steps(
     leaf: int,
     size: int,
     costs: Costs,
-    center: NDArray[np.float64],
+    center: Floats,
     bits: NDArray[np.uint64],
     sums: NDArray[np.uint16],
 ) -> tuple[float, float]:
@@ -268,9 +265,7 @@ def largest_sum(rest: float, per_unit: float, rounding: float, costs: Costs) -> 
 
 
 @part
-def collect(
-    sums: NDArray[np.uint16], first: int, points: int, limit: np.uint16, near: NDArray[np.int64]
-) -> int:
+def collect(sums: NDArray[np.uint16], first: int, points: int, limit: np.uint16, near: Ints) -> int:
     """List which points of a stretch have an S within the limit, and count them."""
     hit = np.uint16(0)
     start = np.uint64(first)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.geometry.kernels.bounds import Costs
+    from mutandis.mapped import Floats, Ints
 
 
 # integers up to this are float64, and so are their sums and differences while they stay below it
@@ -41,10 +42,10 @@ class Grid(NamedTuple):
     `low` is what coordinates and slants are counted from: the smallest coordinates, and zeros.
     """
 
-    coordinates: NDArray[np.int64]
-    slants: NDArray[np.int64]
+    coordinates: Ints
+    slants: Ints
     codes: NDArray[np.int32]
-    low: NDArray[np.int64]
+    low: Ints
 
 
 class Exact(NamedTuple):
@@ -53,8 +54,8 @@ class Exact(NamedTuple):
     Numbers come first, counted from the smallest, then codes.
     """
 
-    points: NDArray[np.float64]
-    crowd: NDArray[np.int64]
+    points: Floats
+    crowd: Ints
     costs: Costs
 
 
@@ -64,8 +65,8 @@ class Boxes(NamedTuple):
     `low` and `high` have a column for each number, and behind them one for each slant.
     """
 
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
+    low: Floats
+    high: Floats
     levels: NDArray[np.uint64]
 
 
@@ -75,15 +76,13 @@ class Tree(NamedTuple):
     `right` is the number of the right child; -1 for a leaf.
     """
 
-    start: NDArray[np.int64]
-    stop: NDArray[np.int64]
-    right: NDArray[np.int64]
+    start: Ints
+    stop: Ints
+    right: Ints
     boxes: Boxes
 
 
-def exact_in_floats(
-    coordinates: NDArray[np.int64], mismatch: NDArray[np.int64], *, squared: bool = False
-) -> bool:
+def exact_in_floats(coordinates: Ints, mismatch: Ints, *, squared: bool = False) -> bool:
     """Return whether float64 holds every distance among these points exactly.
 
     Coordinates are counted from the smallest, and a center is moved into the span of the points
@@ -145,7 +144,7 @@ def _enclose_blocks(grid: Grid, order: NDArray[np.int32], block: int, boxes: Box
         enclose(grid, order, box * block, min((box + 1) * block, len(order)), boxes, box)
 
 
-def exact_rows(grid: Grid, order: NDArray[np.int32]) -> NDArray[np.float64]:
+def exact_rows(grid: Grid, order: NDArray[np.int32]) -> Floats:
     """Lay the points out row by row, in an order: see `Exact`."""
     numbers, names = grid.coordinates.shape[1], grid.codes.shape[1]
     rows = empty((len(order), numbers + names), np.float64)
@@ -158,12 +157,7 @@ def exact_rows(grid: Grid, order: NDArray[np.int32]) -> NDArray[np.float64]:
 
 
 def grow(
-    grid: Grid,
-    mismatch: NDArray[np.float64],
-    order: NDArray[np.int32],
-    *,
-    leaf: int,
-    threads: int = 1,
+    grid: Grid, mismatch: Floats, order: NDArray[np.int32], *, leaf: int, threads: int = 1
 ) -> Tree:
     """Arrange `order`, the points' numbers, and give the nodes over it, for any number of threads.
 
@@ -186,7 +180,7 @@ def grow(
 
 
 def _split_root(
-    grid: Grid, mismatch: NDArray[np.float64], order: NDArray[np.int32], leaf: int
+    grid: Grid, mismatch: Floats, order: NDArray[np.int32], leaf: int
 ) -> tuple[Tree, int]:
     """Write the root alone; give it, and how many points come first (all: it is a leaf)."""
     growth = _Growth.start(grid, order, nodes=1)
@@ -214,14 +208,14 @@ def _join(root: Boxes, left: Tree, right: Tree, middle: int) -> Tree:
 
 
 @part
-def _swap(keys: NDArray[np.int64], order: NDArray[np.int32], one: int, other: int) -> None:
+def _swap(keys: Ints, order: NDArray[np.int32], one: int, other: int) -> None:
     keys[one], keys[other] = keys[other], keys[one]
     order[one], order[other] = order[other], order[one]
 
 
 @part
 def _select_median(
-    keys: NDArray[np.int64], order: NDArray[np.int32], first: int, stop: int, middle: int
+    keys: Ints, order: NDArray[np.int32], first: int, stop: int, middle: int
 ) -> None:
     """Arrange places first…stop so that keys do not fall from before `middle` to behind it."""
     left, right = first, stop - 1
@@ -247,9 +241,7 @@ def _select_median(
 
 
 @part
-def _part_below(
-    keys: NDArray[np.int64], order: NDArray[np.int32], first: int, stop: int, limit: int
-) -> int:
+def _part_below(keys: Ints, order: NDArray[np.int32], first: int, stop: int, limit: int) -> int:
     """Put keys below the limit first; give the place where the others begin."""
     boundary = first
     for place in range(first, stop):
@@ -260,9 +252,7 @@ def _part_below(
 
 
 @part
-def _part_names(
-    keys: NDArray[np.int64], order: NDArray[np.int32], first: int, stop: int, middle: int
-) -> int:
+def _part_names(keys: Ints, order: NDArray[np.int32], first: int, stop: int, middle: int) -> int:
     """Split a nominal attribute between two levels, as near to the middle as they allow."""
     level = keys[middle]
     after = _part_below(keys, order, first, stop, level + 1)
@@ -274,12 +264,7 @@ def _part_names(
 
 @part
 def _split(
-    grid: Grid,
-    column: int,
-    order: NDArray[np.int32],
-    keys: NDArray[np.int64],
-    first: int,
-    stop: int,
+    grid: Grid, column: int, order: NDArray[np.int32], keys: Ints, first: int, stop: int
 ) -> int:
     """Split the points at places first…stop by a column; give the place where the others begin.
 
@@ -315,7 +300,7 @@ def _widest_column(boxes: Boxes, box: int, first: int, stop: int) -> tuple[int, 
 @part
 def _widest(
     grid: Grid,
-    mismatch: NDArray[np.float64],
+    mismatch: Floats,
     order: NDArray[np.int32],
     first: int,
     stop: int,
@@ -354,9 +339,9 @@ class _Growth(NamedTuple):
     """
 
     nodes: Tree
-    keys: NDArray[np.int64]
-    waiting: NDArray[np.int64]
-    progress: NDArray[np.int64]
+    keys: Ints
+    waiting: Ints
+    progress: Ints
 
     @classmethod
     def start(cls, grid: Grid, order: NDArray[np.int32], *, nodes: int) -> _Growth:
@@ -371,9 +356,7 @@ class _Growth(NamedTuple):
             np.array([1, 0]),
         )
 
-    def go_on(
-        self, grid: Grid, mismatch: NDArray[np.float64], order: NDArray[np.int32], leaf: int
-    ) -> bool:
+    def go_on(self, grid: Grid, mismatch: Floats, order: NDArray[np.int32], leaf: int) -> bool:
         """Arrange `order` and write nodes; tell whether the tree is whole, or needs more room."""
         _write_nodes(grid, mismatch, order, leaf, *self)
         return not self.progress[0]
@@ -397,13 +380,13 @@ def _longer(values: NDArray[Any]) -> NDArray[Any]:
 @kernel
 def _write_nodes(
     grid: Grid,
-    mismatch: NDArray[np.float64],
+    mismatch: Floats,
     order: NDArray[np.int32],
     leaf: int,
     tree: Tree,
-    keys: NDArray[np.int64],
-    waiting: NDArray[np.int64],
-    progress: NDArray[np.int64],
+    keys: Ints,
+    waiting: Ints,
+    progress: Ints,
 ) -> None:
     """Arrange `order` and write the nodes over it, until all are written or there is no room."""
     depth, node = progress[0], progress[1]
