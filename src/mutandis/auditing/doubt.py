@@ -22,7 +22,7 @@ from mutandis.engine.tally import Pair, join_pairs
 from mutandis.errors import EquationError, MutandisWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -38,12 +38,21 @@ if TYPE_CHECKING:
 __all__ = ["DRAWS", "REFITS", "doubt_decision", "doubt_verdict", "refits_of", "weigh_doubt"]
 
 DRAWS, REFITS = 20, 20
-"""How often equations are refitted where nothing else is said."""
+"""How many draws and refits are made where nothing else is asked for."""
 
 # with more, refits take longer than the reader of a case waits, and coefficients are known well
 _MANY_ROWS = 100_000
 # pairs of groups that are compared at once
 _TOGETHER = 1 << 13
+
+
+def refits_of(plan: Plan, number: int) -> Sequence[Population]:
+    """Prepare the counterfactuals of equations that are fitted to resampled rows."""
+    if plan.worldview is None or not number:
+        return ()
+    # not the numbers of the draws
+    rng = np.random.default_rng([plan.settings.seed or 0, 1])
+    return plan.worldview.refits(plan.population, do=plan.do, refits=number, rng=rng)
 
 
 def weigh_doubt(
@@ -60,14 +69,13 @@ def weigh_doubt(
     """
     methods = [method for method in ground.plan.methods if method.needs_counterfactual]
     # b() may be slow or cost money: refits leave out the methods that ask it
-    chosen = [method for method in methods if not method.count_centers]
+    refittable = [method for method in methods if not method.count_centers]
     tallies = ground.engine.tallies
     refitted: list[Tally] = []
     try:
-        if chosen:
-            refitted = list(
-                tallies((World(point=each) for each in refits), chosen, progress=progress)
-            )
+        if refittable:
+            worlds = (World(point=each) for each in refits)
+            refitted = list(tallies(worlds, refittable, progress=progress))
     except EquationError as error:
         warnings.warn(
             f"The equations cannot be fitted to resampled rows: {error} No verdict takes the doubt "
@@ -81,146 +89,58 @@ def weigh_doubt(
         if not ground.world.parts:
             others = (World(point=each, decided=decide(each)) for each in draws)
         redrawn = list(tallies(others, methods, progress=progress))
-    doubts = _doubts(ground, chosen, refitted)
+    indexes = range(len(ground.tally.ks))
+    matched = next((method for method in refittable if method.matched), None)
+    doubts: dict[int, NDArray[np.float64]] = {}
+    if len(refitted) > 1 and matched is not None:
+        doubts = {
+            index: _variance(ground.plan, _pairs(ground, matched, index, refitted))
+            for index in indexes
+        }
     ground = replace(ground, tally=ground.tally.with_doubt(doubts))
-    shares = {
-        method.name: _verdict_shares(
-            ground, method, [*(refitted if method in chosen else ()), *redrawn], doubts
-        )
-        for method in methods
-    }
-    return replace(ground, verdict_shares={n: each for n, each in shares.items() if each.size})
+    shares: dict[str, NDArray[np.float64]] = {}
+    for method in methods:
+        worlds_of = [*(refitted if method in refittable else ()), *redrawn]
+        if worlds_of:
+            columns = (_stays(ground, method, index, worlds_of, doubts) for index in indexes)
+            shares[method.name] = np.column_stack(list(columns))
+    return replace(ground, verdict_shares=shares)
 
 
-def _verdict_shares(
+def _stays(
     ground: Ground,
     method: Method,
+    index: int,
     tallies: Sequence[Tally],
-    doubts: Mapping[int, NDArray[np.float64]],
+    doubts: dict[int, NDArray[np.float64]],
 ) -> NDArray[np.float64]:
-    """Compute each verdict's share at every k; empty where a method has no other worlds."""
-    columns = []
-    for index, k in enumerate(ground.tally.ks):
-        control = ground.tally.at(method, index).control
-        tests = [each.at(method, index).test for each in tallies]
-        if method.matched:
-            tests = [each.with_doubt(doubts.get(index)) for each in tests]
-        if tests:
-            found = evaluate_ground(ground, (method.name, k), depth="significance")
-            pairs = [Pair(control=control, test=each) for each in tests]
-            columns.append(
-                _share_that_stays(ground.plan, method, found, found.p_value_bound(), pairs)
-            )
-    return np.column_stack(columns) if columns else np.empty((0, 0))
+    """Compute the share of worlds in which each verdict at one k is the same or stronger."""
+    found = evaluate_ground(ground, (method.name, ground.tally.ks[index]), depth="significance")
+    doubt = doubts.get(index) if method.matched else None
+    pairs = _pairs(ground, method, index, tallies, doubt=doubt)
+    return _share_that_stays(ground.plan, method, found, found.p_value_bound(), pairs)
 
 
-def doubt_verdict(audit: Audit, place: int) -> float | None:
-    """Give the verdict share of one complainant's headline, from refits made for her alone.
-
-    Only the people of her control group are matched again. None where there is no verdict that
-    could fall, where the headline is not the matched comparison, and where refits take too long
-    or the equations cannot be fitted to resampled rows.
-    """
-    plan = audit.plan
-    method, k = plan.choose(None, None)
-    worldview, rows = plan.worldview, len(plan.population)
-    if not method.matched or worldview is None or worldview.latents or rows > _MANY_ROWS:
-        return None
-    found, own = audit.results.headline, np.array([place])
-    if not found.comparison.evidence[place]:
-        return None
-    ground = audit.ground
-    engine = Engine(replace(ground.study, ks=(k,)), threads=ground.engine.threads)
-    try:
-        worlds = [World(point=each) for each in audit.ground.refits()]
-    except EquationError:
-        return None
-    tallies = list(engine.tallies(worlds, [method], who=audit.study.people[own]))
-    doubt = _variance(np.array([_doubted(plan, each.at(method, 0)) for each in tallies]))
-    pairs = [
-        Pair(control=pair.control, test=pair.test.with_doubt(doubt))
-        for pair in (each.at(method, 0) for each in tallies)
+def _pairs(
+    ground: Ground,
+    method: Method,
+    index: int,
+    tallies: Iterable[Tally],
+    *,
+    doubt: NDArray[np.float64] | None = None,
+) -> list[Pair[Group]]:
+    """Return the control groups of an audit with the test groups of other worlds."""
+    control = ground.tally.at(method, index).control
+    return [
+        Pair(control=control, test=each.at(method, index).test.with_doubt(doubt))
+        for each in tallies
     ]
-    share = _share_that_stays(plan, method, found.take(own), found.p_value_bound()[own], pairs)
-    return float(share[0])
 
 
-def doubt_decision(audit: Audit, place: int) -> tuple[int, str] | None:
-    """Count the draws and refits in which b() decides on one counterfactual as it does here.
-
-    Beside the count, all of them are named: "20 refits". None unless b() is a rule, which can be
-    asked at any time, and where refits take too long or cannot be made.
-    """
-    plan, world = audit.plan, audit.ground.world
-    if not plan.outcome.kind.two_sided or len(audit.grounds) > 1:
-        return None
-    described = {} if plan.decision is None else describe_maker(plan.decision)
-    if described.get("kind") != "rule" or plan.worldview is None or plan.worldview.latents:
-        return None
-    would_be = world.decided
-    if would_be is None or len(would_be) > _MANY_ROWS:
-        return None
-    rule, row = Rule.parse(described["rule"]), audit.study.people[[place]]
-
-    def refuses(other: Population) -> bool:
-        person = other.take(row)
-        columns = {name: person.as_read_by_rules(name) for name in rule.names}
-        return not rule.decide_columns(columns, rows=1)[0]
-
-    try:
-        refused = [refuses(each) for each in audit.ground.refits()]
-    except EquationError:
-        return None
-    drawn = world.decided_parts
-    worlds = f"{len(refused)} refits"
-    if drawn is not None:
-        refused += drawn[:, place].tolist()
-        worlds = f"{len(refused)} draws and refits"
-    return refused.count(bool(would_be[row[0]])), worlds
-
-
-def refits_of(plan: Plan, number: int) -> Sequence[Population]:
-    """Prepare the counterfactuals of equations that are fitted to resampled rows."""
-    if plan.worldview is None or not number:
-        return ()
-    # not the numbers of the draws
-    rng = np.random.default_rng([plan.settings.seed or 0, 1])
-    return plan.worldview.refits(plan.population, do=plan.do, refits=number, rng=rng)
-
-
-def _doubts(
-    ground: Ground, methods: Sequence[Method], refitted: Sequence[Tally]
-) -> dict[int, NDArray[np.float64]]:
-    """Compute the variance over refits of matched groups, by the index of k."""
-    matched = next((method for method in methods if method.matched), None)
-    if len(refitted) < 2 or matched is None:
-        return {}
-    return {
-        index: _variance(
-            np.array(
-                [
-                    _doubted(
-                        ground.plan,
-                        Pair(
-                            control=ground.tally.at(matched, index).control,
-                            test=each.at(matched, index).test,
-                        ),
-                    )
-                    for each in refitted
-                ]
-            )
-        )
-        for index in range(len(ground.tally.ks))
-    }
-
-
-def _doubted(plan: Plan, pair: Pair[Group]) -> NDArray[np.float64]:
-    """Return what varies over refits."""
-    return plan.outcome.kind.doubted(pair.control.share, pair.test.share)
-
-
-def _variance(shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Give the variance of each column, whose empty groups are left out."""
+def _variance(plan: Plan, pairs: Sequence[Pair[Group]]) -> NDArray[np.float64]:
+    """Compute the variance over refits, in which empty groups are left out."""
+    kind = plan.outcome.kind
+    shares = np.array([kind.doubted(each.control.share, each.test.share) for each in pairs])
     known = ~np.isnan(shares)
     number = np.maximum(known.sum(axis=0), 1)
     mean = np.where(known, shares, 0.0).sum(axis=0) / number
@@ -235,7 +155,7 @@ def _share_that_stays(
     bound: NDArray[np.float64],
     pairs: Sequence[Pair[Group]],
 ) -> NDArray[np.float64]:
-    """Give the share of worlds in which each verdict is the same or stronger.
+    """Compute the share of worlds in which each verdict has a p-value of at most its bound.
 
     It is missing where there is no evidence that could stay.
     """
@@ -249,3 +169,65 @@ def _share_that_stays(
         stands = other.evidence & ~(other.interval.p_value > np.tile(bound, len(worlds)))
         stays += stands.reshape(len(worlds), -1).sum(axis=0)
     return np.where(found.comparison.evidence, stays / len(pairs), np.nan)
+
+
+# --- one complainant -----------------------------------------------------------------------------
+
+
+def doubt_verdict(audit: Audit, place: int) -> float | None:
+    """Return the verdict share of one complainant's headline, from refits made for it alone.
+
+    Only the people of the control group are matched again. None where there is no verdict that
+    could fall, where the headline is not the matched comparison, and where refits take too long
+    or the equations cannot be fitted to resampled rows.
+    """
+    plan, ground = audit.plan, audit.ground
+    (method, k), found, own = plan.choose(None, None), audit.results.headline, np.array([place])
+    if not method.matched or not _can_refit(plan) or not found.comparison.evidence[place]:
+        return None
+    engine = Engine(replace(ground.study, ks=(k,)), threads=ground.engine.threads)
+    try:
+        worlds = [World(point=each) for each in ground.refits()]
+    except EquationError:
+        return None
+    tallies = engine.tallies(worlds, [method], who=ground.study.people[own])
+    pairs = [each.at(method, 0) for each in tallies]
+    doubt = _variance(plan, pairs)
+    pairs = [Pair(control=each.control, test=each.test.with_doubt(doubt)) for each in pairs]
+    share = _share_that_stays(plan, method, found.take(own), found.p_value_bound()[own], pairs)
+    return float(share[0])
+
+
+def doubt_decision(audit: Audit, place: int) -> tuple[int, str] | None:
+    """Count the draws and refits in which b() decides on one counterfactual as it does here.
+
+    The second value names all of them: "20 refits". None unless b() is a rule, which can be asked
+    at any time, and where refits take too long or cannot be made.
+    """
+    plan, world = audit.plan, audit.ground.world
+    described = {} if plan.decision is None else describe_maker(plan.decision)
+    is_rule = plan.outcome.kind.two_sided and described.get("kind") == "rule"
+    if world.decided is None or len(audit.grounds) > 1 or not (is_rule and _can_refit(plan)):
+        return None
+    rule, row = Rule.parse(described["rule"]), audit.study.people[[place]]
+
+    def refuses(other: Population) -> bool:
+        person = other.take(row)
+        columns = {name: person.as_read_by_rules(name) for name in rule.names}
+        return not rule.decide_columns(columns, rows=1)[0]
+
+    try:
+        refused = [refuses(each) for each in audit.ground.refits()]
+    except EquationError:
+        return None
+    worlds = f"{len(refused)} refits"
+    if world.decided_parts is not None:
+        refused += world.decided_parts[:, place].tolist()
+        worlds = f"{len(refused)} draws and refits"
+    return refused.count(bool(world.decided[row[0]])), worlds
+
+
+def _can_refit(plan: Plan) -> bool:
+    """Return whether refits are possible, and made while the reader of a case waits."""
+    worldview = plan.worldview
+    return worldview is not None and not worldview.latents and len(plan.population) <= _MANY_ROWS

@@ -15,7 +15,6 @@ strong as one of them explains k times as much.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +27,7 @@ from mutandis.numeric.least_squares import CollinearError, least_squares
 from mutandis.numeric.order import canonical_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -44,17 +43,14 @@ _ENOUGH = 60  # bisections: to the last bits of a float
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Benchmark:
-    """What an observed cause explains of the status, and of the attribute given the status.
-
-    Both are partial R², given the other observed causes.
-    """
+    """Partial R² of an observed cause, given the others."""
 
     name: str
     status: float
-    attribute: float
+    attribute: float  # given the status as well
 
     def times(self, number: float) -> tuple[float, float]:
-        """Give the most that a cause so many times as strong explains of both, at most all."""
+        """Return the bounds for a confounder so many times as strong, capped at 1."""
         if self.status >= 1 or self.attribute >= 1:
             return 1.0, 1.0
         status = number * self.status / (1 - self.status)
@@ -68,29 +64,26 @@ class Benchmark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearEffect:
-    """The total effect of the status on one attribute, in a linear fit.
-
-    `strength` is f, the root of what the status explains over what is left.
-    """
+    """The total effect of the status on one attribute, in a linear fit."""
 
     attribute: str
-    strength: float
+    strength: float  # f, the root of what the status explains over what is left
     benchmarks: tuple[Benchmark, ...]
 
     def robustness_value(self, share: float) -> float:
-        """Give what a cause must explain of both to account for a share of the effect."""
+        """Return what a cause must explain of both to account for a share of the effect."""
         square = (share * self.strength) ** 2
         return float(((square**2 + 4 * square) ** 0.5 - square) / 2)
 
     def accounted(self, status: float, attribute: float) -> float:
-        """Give the share of the effect that a cause accounts for which explains so much of both."""
-        if status >= 1:
+        """Return the share of the effect that a cause accounts for which explains so much."""
+        if status >= 1 or not self.strength:
             return float("inf")
         bias: float = (attribute * status / (1 - status)) ** 0.5
-        return bias / self.strength if self.strength else float("inf")
+        return bias / self.strength
 
     def needed(self, benchmark: Benchmark, share: float) -> float | None:
-        """Give how many times as strong as a benchmark a cause must be; None beyond a hundred."""
+        """Return how many times as strong as a benchmark a cause must be; None beyond 100."""
         low, high = 0.0, 100.0
         if self.accounted(*benchmark.times(high)) < share:
             return None
@@ -113,9 +106,8 @@ class HiddenCause:
         Whose verdicts these are.
     effects
         By stratum of complainants: the effects of the status on the attributes that it moves, the
-        weakest first. Several grounds that were audited one by one have several each.
-    left_out
-        Attributes that are moved and have no linear effect: names.
+        weakest first; there are none on names. Several grounds that were audited one by one have
+        several each.
 
     Examples
     --------
@@ -137,40 +129,38 @@ class HiddenCause:
 
     audit: Audit
     effects: tuple[tuple[NDArray[np.intp], tuple[LinearEffect, ...]], ...]
-    left_out: tuple[str, ...] = ()
 
     def table(self) -> Any:
-        """Give one row per complainant with evidence: how strong the cause would have to be.
+        """Return one row per complainant with evidence: how strong the cause would have to be.
 
-        `robustness_value` is the part that it would have to explain of what is left of her status
+        `robustness_value` is the part that it would have to explain of what is left of the status
         and of `attribute`, the one that takes least; `times` how many times as strong as the
         observed `benchmark` it would have to be.
         """
-        return to_frame(self.columns, self.audit.plan.population.source)
+        return to_frame(self.columns(), self.audit.plan.population.source)
 
-    @cached_property
     def columns(self) -> dict[str, NDArray[Any]]:
-        """The table, column by column."""
+        """Return the table, column by column."""
         tipping = self.audit.measure_tipping()
         rows = [self.at(place, point) for place, point in enumerate(tipping.point.tolist())]
         values: dict[str, NDArray[Any]] = {"id": tipping.ids, "tipping": tipping.point}
-        for name, kind in (
-            ("robustness_value", np.float64),
-            ("attribute", object),
-            ("times", np.float64),
-            ("benchmark", object),
+        for name, is_number in (
+            ("robustness_value", True),
+            ("attribute", False),
+            ("times", True),
+            ("benchmark", False),
         ):
-            empty = np.nan if kind is np.float64 else None
-            values[name] = np.array([row.get(name, empty) for row in rows], dtype=kind)
+            cells = [row.get(name, np.nan if is_number else None) for row in rows]
+            values[name] = np.array(cells, dtype=np.float64 if is_number else object)
         return values
 
     def at(self, place: int, point: float) -> Mapping[str, Any]:
-        """Say how strong the cause would have to be for one complainant's verdict to fall.
+        """Return a complainant's row of the table; empty without a tipping point or an effect.
 
         Parameters
         ----------
         place, point
-            Her place among the complainants, and her tipping point; without one nothing is said.
+            The place among the complainants, and the tipping point.
         """
         effects = self._of(place)
         if not effects or np.isnan(point):
@@ -188,7 +178,7 @@ class HiddenCause:
         return found
 
     def sentence(self, place: int, point: float) -> str:
-        """Say the same in words; empty where there is nothing to say.
+        """Describe the same in words; empty where the row is.
 
         Parameters
         ----------
@@ -199,15 +189,12 @@ class HiddenCause:
         if not found:
             return ""
         status, labels = self.audit.plan.status_label, self.audit.plan.labels
-        attribute = labels.quoted(found["attribute"])
+        both = f"unmeasured common cause of {status} and {labels.quoted(found['attribute'])}"
         if not point:
-            return (
-                f"Even an unmeasured common cause of {status} and {attribute} that accounts for "
-                "all of the effect leaves the verdict."
-            )
+            return f"Even an {both} that accounts for all of the effect leaves the verdict."
         said = (
-            f"An unmeasured common cause of {status} and {attribute} would have to explain "
-            f"{found['robustness_value']:.1%} of what is left of both for the verdict to fall"
+            f"An {both} would have to explain {found['robustness_value']:.1%} of what is left of "
+            "both for the verdict to fall"
         )
         if "times" in found:
             said += f"; it would have to be {found['times']:.1f} times as strong as "
@@ -220,8 +207,8 @@ class HiddenCause:
         Parameters
         ----------
         place
-            One complainant: where her verdict falls is marked, and hers is the effect. Default: the
-            effect in the first stratum.
+            One complainant, where whose verdict falls is marked. Default: the effect in the first
+            stratum.
         """
         from mutandis.report.plots import plot_hidden_cause
 
@@ -242,39 +229,29 @@ class HiddenCause:
             for effect in effects
         ]
 
-    def __repr__(self) -> str:
-        """Summarise in one line per effect."""
-        return "\n".join(
-            f"{self.audit.plan.labels.column(effect.attribute)}: f = {effect.strength:.3f}, "
-            f"robustness value of the whole effect {effect.robustness_value(1):.1%}"
-            for _, effects in self.effects
-            for effect in effects
-        )
-
 
 def find_hidden_cause(audit: Audit) -> HiddenCause:
     """Fit the effects of the status on every attribute that it moves."""
-    plan = audit.plan
-    if plan.worldview is None:
+    if audit.plan.worldview is None:
         raise PlanError(
             "How strong a hidden cause would have to be follows from the fit of a worldview, and "
             "this audit has none: its counterfactuals were supplied, or it needs none."
         )
-    effects, left_out = [], set()
-    for part in audit.parts:
-        for stratum in part.plan.strata:
-            found = list(_effects(part, stratum))
-            left_out |= {name for name, effect in found if effect is None}
-            known = [effect for _, effect in found if effect is not None]
-            known.sort(key=lambda each: each.strength)
-            effects.append((stratum.complainants, tuple(known)))
-    return HiddenCause(audit=audit, effects=tuple(effects), left_out=tuple(sorted(left_out)))
+    effects = [
+        (
+            stratum.complainants,
+            tuple(sorted(_effects(part, stratum), key=lambda each: each.strength)),
+        )
+        for part in audit.parts
+        for stratum in part.plan.strata
+    ]
+    return HiddenCause(audit=audit, effects=tuple(effects))
 
 
-def _effects(part: Audit, stratum: Stratum) -> Iterator[tuple[str, LinearEffect | None]]:
+def _effects(part: Audit, stratum: Stratum) -> list[LinearEffect]:
     population, worldview = part.plan.population, part.plan.worldview
     if worldview is None:
-        return
+        return []
     rows = np.union1d(stratum.control, stratum.test)
     graph = worldview.graph.parents
     # whatever the intervention changes is no cause to compare with, nor to condition on
@@ -284,13 +261,12 @@ def _effects(part: Audit, stratum: Stratum) -> Iterator[tuple[str, LinearEffect 
     used = {name: known[name].take(rows) for name in sorted(graph.keys() & known.keys())}
     order = canonical_order(used, ids=population.ids[rows])
     status = np.isin(rows, stratum.control)[order].astype(np.float64)
+    levels = {each.name: each.levels for each in part.plan.attributes}
+    effects = []
     for name in moved_attributes(part):
         column = used[name].take(order)
-        if not isinstance(column, Numbers):
-            levels = {each.name: each.levels for each in part.plan.attributes}[name]
-            if not levels:
-                yield name, None
-                continue
+        if not isinstance(column, Numbers) and not levels[name]:
+            continue
         response = column.data.astype(np.float64)
         if getattr(worldview.equations.get(name), "link", "identity") == "log":
             response = np.log(response)
@@ -298,22 +274,22 @@ def _effects(part: Audit, stratum: Stratum) -> Iterator[tuple[str, LinearEffect 
             each: _design(used[each].take(order))
             for each in sorted(_ancestors(graph, name) & used.keys() - changed)
         }
-        yield name, _fit(name, response, status, causes)
+        effects.append(_fit(name, response, status, causes))
+    return [each for each in effects if each is not None]
 
 
 def _ancestors(parents: Mapping[str, Sequence[str]], name: str) -> set[str]:
     found: set[str] = set()
-    waiting = list(parents.get(name, ()))
+    waiting = [name]
     while waiting:
-        cause = waiting.pop()
-        if cause not in found:
-            found.add(cause)
-            waiting += parents.get(cause, ())
+        causes = {*parents.get(waiting.pop(), ())} - found
+        found |= causes
+        waiting += causes
     return found
 
 
 def _design(column: Column) -> list[Floats]:
-    """Give the columns of a cause: a number, or an indicator per level but for the first."""
+    """Return the columns of a cause: a number, or an indicator per level but for the first."""
     if isinstance(column, Categories):
         present = np.flatnonzero(column.counts() > 0)[1:]
         return [(column.codes == code).astype(np.float64) for code in present.tolist()]
@@ -323,7 +299,7 @@ def _design(column: Column) -> list[Floats]:
 def _fit(
     name: str, response: Floats, status: Floats, causes: Mapping[str, Sequence[Floats]]
 ) -> LinearEffect | None:
-    """Compute partial R² from sums of squares that are left; None where causes are collinear."""
+    """Compute partial R² from residual sums of squares; None where causes are collinear."""
 
     def left(target: Floats, names: Sequence[str], *more: Floats) -> float:
         design = [*(column for each in names for column in causes[each]), *more]

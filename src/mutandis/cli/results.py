@@ -262,7 +262,7 @@ def robustness(
 def _headline_columns(audit: Audit) -> dict[str, Any]:
     """Return what is known of the headline alone: hidden causes and other worldviews."""
     compared = audit.results.worldviews
-    hidden = {} if audit.plan.worldview is None else audit.hidden_cause().columns
+    hidden = {} if audit.plan.worldview is None else audit.hidden_cause().columns()
     return {**hidden, **({} if compared is None else compared.columns())}
 
 
