@@ -24,14 +24,12 @@ from mutandis.errors import PlanError
 from mutandis.numeric.order import canonical_order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
-    from mutandis.data.population import Population
-    from mutandis.data.protection import Stratum
     from mutandis.engine.methods import Method
 
 __all__ = ["ShamAudits", "counted_by", "sham_audits"]
@@ -108,19 +106,25 @@ def sham_audits(
     progress: Callable[[int, int], None] = lambda done, total: None,  # noqa: ARG005
 ) -> ShamAudits:
     """Run sham audits; the parameters are those of `Audit.sham`."""
-    chosen, size = audit.plan.choose(method, k)
-    start = audit.plan.settings.seed or 0 if seed is None else seed
+    plan, engine = audit.plan, audit.ground.engine
+    chosen, size = plan.choose(method, k)
+    start = plan.settings.seed or 0 if seed is None else seed
     for name, value, least in (("number", number, 1), ("seed", start, 0)):
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise PlanError(
                 f"{name}={value!r} is not allowed. Give an integer of at least {least}."
             )
-    prepared = _Reference(audit, chosen, size)
-    real, counted = audit.count(chosen.name, size), counted_by(audit.plan, chosen)
+    reference, statuses = _restrict_to_reference(plan, chosen, size)
+    real, counted = audit.count(chosen.name, size), counted_by(plan, chosen)
     found, people = [], 0
     for each in range(number):
         # a generator for each audit: more audits leave the first ones as they were
-        counts = prepared.count(np.random.default_rng([start, 0, each]))
+        sham, who = _assign(reference, statuses, np.random.default_rng([start, 0, each]))
+        grounds = [
+            count_quietly(replace(one, strata=restrict_complainants(one.strata, who)), engine)
+            for one in sham.by_ground()
+        ]
+        counts = assess(sham, grounds).headline.counts()
         found.append(int(counts[counted]))
         people = int(counts["complainants"])
         progress(each + 1, number)
@@ -143,100 +147,82 @@ def counted_by(plan: Plan, method: Method) -> str:
     return "significant" if plan.settings.evidence.adjust == "none" else "significant_adjusted"
 
 
-class _Reference:
-    """The reference rows in canonical order, and the plan of an audit of them."""
+def _restrict_to_reference(
+    plan: Plan, method: Method, k: int
+) -> tuple[Plan, list[tuple[NDArray[Any], int]]]:
+    """Plan an audit of the reference rows in canonical order, with groups of the same part of them.
 
-    def __init__(self, audit: Audit, method: Method, k: int) -> None:
-        plan = audit.plan
-        self._audit, population = audit, plan.population
-        rows, models = _reference_rows(plan), _protected_rows(plan)
-        everyone = len(rows) + len(models)
-        order = canonical_order(population.columns, ids=population.ids)
-        rows = order[np.isin(order, rows)]
-        self._names = [each.attribute for each in plan.protections]
-        self._columns = [population.categories(name) for name in self._names]
-        codes = np.column_stack([column.codes for column in self._columns])
-        self._statuses = codes[rows]
-        # halves would make both spaces equally dense, and hide the bias of a sparser one
-        self._sizes = [
-            (status, max(1, round(len(rows) * int(number) / everyone)))
-            for status, number in zip(
-                *np.unique(codes[models], axis=0, return_counts=True), strict=True
-            )
-        ]
-        self._method, self._k = method, max(1, (2 * k * len(rows) + everyone) // (2 * everyone))
-        outcome = plan.outcome.take(rows)
-        # groups are smaller than those of the audit
-        outcome = replace(outcome, kind=outcome.kind.for_small_groups())
-        ready = plan.counterfactuals
-        is_open = plan.worldview is not None and bool(plan.worldview.couplings)
-        doubt = Uncertainty(draws=plan.settings.uncertainty.draws if is_open else 0, refits=0)
-        self._plan = replace(
-            plan,
-            population=population.take(rows),
-            outcome=outcome,
-            counterfactuals=None if ready is None else ready.take(rows),
-            methods=(method,),
-            decision=plan.decision if method.needs_counterfactual_outcome else None,
-            settings=replace(
-                plan.settings,
-                ks=(self._k,),
-                evidence=replace(plan.settings.evidence, primary=(method.name, self._k)),
-                uncertainty=doubt,
-            ),
-        )
-
-    def count(self, rng: np.random.Generator) -> Mapping[str, Any]:
-        """Give random rows the protected statuses, and count what the audit finds."""
-        drawn, order = self._statuses.copy(), rng.permutation(len(self._statuses))
-        for status, size in self._sizes:
-            drawn[order[:size]], order = status, order[size:]
-        population = self._plan.population.with_columns(
-            {
-                name: Categories(drawn[:, place], column.levels)
-                for place, (name, column) in enumerate(zip(self._names, self._columns, strict=True))
-            }
-        )
-        spaces = _spaces(self._plan, population)
-        for strata in spaces:
-            check_group_sizes(strata, (self._k,))
-        people = np.sort(np.concatenate([stratum.complainants for stratum in spaces[0]]))
-        if len(people) > _MOST:
-            people = np.sort(rng.choice(people, _MOST, replace=False))
-
-        sham = replace(self._plan, population=population, strata=spaces[0])
-        grounds = [
-            count_quietly(
-                replace(each, strata=restrict_complainants(each.strata, people)),
-                self._audit.ground.engine,
-            )
-            for each in sham.by_ground()
-        ]
-        return assess(sham, grounds).summaries[self._method.name, self._k].counts
-
-
-def _spaces(plan: Plan, population: Population) -> tuple[tuple[Stratum, ...], ...]:
-    return draw_spaces(
-        plan.protections,
-        population,
-        combine=plan.combine,
-        test_space=plan.settings.similarity.test_space,
-    )
-
-
-def _reference_rows(plan: Plan) -> NDArray[np.intp]:
-    """Return the rows in the test space; of several grounds, in that of each."""
-    spaces = _spaces(plan, plan.population) if plan.combine == "multiple" else (plan.strata,)
-    return reduce(
-        np.intersect1d,
-        (np.unique(np.concatenate([stratum.test for stratum in strata])) for strata in spaces),
-    )
-
-
-def _protected_rows(plan: Plan) -> NDArray[np.intp]:
-    """Return the rows whose statuses are assigned at random."""
+    Also returns the statuses that are assigned, each with the number of rows that get it.
+    """
+    population, spaces = plan.population, [each.strata for each in plan.by_ground()]
+    tests = (np.unique(np.concatenate([each.test for each in strata])) for strata in spaces)
+    rows = reduce(np.intersect1d, tests)
     complement = plan.settings.similarity.test_space == "complement"
     if plan.combine is None or (plan.combine == "intersectional" and complement):
-        return np.unique(np.concatenate([stratum.control for stratum in plan.strata]))
-    # if each row had all protected statuses or none, no equation could tell their effects apart
-    return np.setdiff1d(np.arange(len(plan.population)), _reference_rows(plan))
+        models = np.unique(np.concatenate([stratum.control for stratum in plan.strata]))
+    else:
+        # if each row had all statuses or none, no equation could tell their effects apart
+        models = np.setdiff1d(np.arange(len(population)), rows)
+    everyone = len(rows) + len(models)
+    names = [each.attribute for each in plan.protections]
+    codes = np.column_stack([population.categories(name).codes for name in names])
+    # halves would make both spaces equally dense, and hide the bias of a sparser one
+    statuses = [
+        (status, max(1, round(len(rows) * int(number) / everyone)))
+        for status, number in zip(
+            *np.unique(codes[models], axis=0, return_counts=True), strict=True
+        )
+    ]
+    order = canonical_order(population.columns, ids=population.ids)
+    rows, size = order[np.isin(order, rows)], (2 * k * len(rows) + everyone) // (2 * everyone)
+    outcome, ready = plan.outcome.take(rows), plan.counterfactuals
+    is_open = plan.worldview is not None and bool(plan.worldview.couplings)
+    settings = replace(
+        plan.settings,
+        ks=(max(1, size),),
+        evidence=replace(plan.settings.evidence, primary=(method.name, max(1, size))),
+        uncertainty=Uncertainty(
+            draws=plan.settings.uncertainty.draws if is_open else 0, refits=0, tipping=False
+        ),
+    )
+    reference = replace(
+        plan,
+        population=population.take(rows),
+        # groups are smaller than those of the audit
+        outcome=replace(outcome, kind=outcome.kind.for_small_groups()),
+        counterfactuals=None if ready is None else ready.take(rows),
+        methods=(method,),
+        decision=plan.decision if method.needs_counterfactual_outcome else None,
+        settings=settings,
+    )
+    return reference, statuses
+
+
+def _assign(
+    reference: Plan, statuses: Sequence[tuple[NDArray[Any], int]], rng: np.random.Generator
+) -> tuple[Plan, NDArray[np.intp]]:
+    """Give random rows the protected statuses; also return the complainants that are compared."""
+    names = [each.attribute for each in reference.protections]
+    columns = [reference.population.categories(name) for name in names]
+    codes = np.column_stack([column.codes for column in columns])
+    order = rng.permutation(len(codes))
+    for status, size in statuses:
+        codes[order[:size]], order = status, order[size:]
+    population = reference.population.with_columns(
+        {
+            name: Categories(codes[:, place], column.levels)
+            for place, (name, column) in enumerate(zip(names, columns, strict=True))
+        }
+    )
+    spaces = draw_spaces(
+        reference.protections,
+        population,
+        combine=reference.combine,
+        test_space=reference.settings.similarity.test_space,
+    )
+    for strata in spaces:
+        check_group_sizes(strata, reference.settings.ks)
+    people = np.sort(np.concatenate([stratum.complainants for stratum in spaces[0]]))
+    if len(people) > _MOST:
+        people = np.sort(rng.choice(people, _MOST, replace=False))
+    return replace(reference, population=population, strata=spaces[0]), people
