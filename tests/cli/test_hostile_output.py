@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 import mutandis as mm
 from mutandis.cli import app as command_line
 from mutandis.cli.exit_codes import explain
-from mutandis.cli.terminal import make_console
 from mutandis.errors import MutandisWarning, printable
 
 if TYPE_CHECKING:
@@ -92,14 +91,6 @@ def test_nothing_of_a_table_steers_a_python_session(folder: Path) -> None:
         warnings.simplefilter("always")
         warnings.warn(EVIL, MutandisWarning, stacklevel=1)
     assert_harmless(str(said[0].message))
-
-
-def test_a_console_steers_the_terminal_by_its_own_styles_only() -> None:
-    console = make_console()
-    console.file = sys.stdout
-    with console.capture() as captured:
-        console.print(EVIL, markup=False)
-    assert_harmless(captured.get())
 
 
 def test_letters_of_all_languages_are_printed() -> None:

@@ -18,18 +18,14 @@ from mutandis.cli.terminal import (
     collected_notes,
     echo,
     invocation,
-    make_console,
-    make_table,
     progress_bars,
+    table_lines,
     wrap,
 )
 from mutandis.errors import OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from rich.console import Console
-    from rich.table import Table
 
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.check import PlanCheck
@@ -145,10 +141,7 @@ def audit(
             save_audit(
                 found, out, overwrite=force, key=key, notes=notes(), progress=bar("Comparing")
             )
-    if json:
-        answer(summary_of(found), (), as_json=True)
-    else:
-        _show(found, out)
+    answer(summary_of(found), _describe_audit(found, out), as_json=json)
 
 
 def run_with_bars(
@@ -194,18 +187,29 @@ def summary_of(found: Audit) -> dict[str, Any]:
     }
 
 
-def show_headline(console: Console, found: Audit) -> None:
-    """Show the headline, and what a reader of it has to know."""
+def _describe_audit(found: Audit, out: Path) -> Iterator[str]:
+    from mutandis.store.results_folder import REPORT
+
+    yield from headline_lines(found)
+    yield from count_lines(found)
+    yield "Evidence is prima facie, and given the worldview: it is no proof.\n"
+    yield f"{out / REPORT}"
+    yield f"Look into it in a browser: {invocation()} explore {out}"
+    yield f"One person's case file: {invocation()} case {out} ID (ids are in the report)."
+
+
+def headline_lines(found: Audit) -> Iterator[str]:
+    """Yield the headline, and what a reader of it has to know."""
     from mutandis.auditing.robustness import summarise_grades
     from mutandis.report.sentences import describe_headline
 
-    said = [describe_headline(found), summarise_grades(found), *found.cautions()]
-    console.print("\n".join(each for each in said if each), highlight=False, markup=False)
-    console.print()
+    for each in (describe_headline(found), summarise_grades(found), *found.cautions()):
+        yield from map(wrap, each.splitlines())
+    yield ""
 
 
-def counts_table(found: Audit, title: str | None = None) -> Table:
-    """Return cases with their share, and how many are significant before and after adjustment."""
+def count_lines(found: Audit, title: str | None = None) -> Iterator[str]:
+    """Yield cases with their share, and how many are significant before and after adjustment."""
     from mutandis.engine.methods import METHODS
 
     settings = found.plan.settings
@@ -215,35 +219,21 @@ def counts_table(found: Audit, title: str | None = None) -> Table:
         f"(* significant: one-sided test, α = {100 * settings.alpha:g} %; adjusted: for their "
         "number)"
     )
-    table = make_table(title, "Method", *(f"k = {k}" for k in found.ks))
     records = {(r["method"], r["k"]): r for r in found.count_records()}
+    tested = {"  significant": ("significant", "*")}
+    if settings.evidence.adjust != "none":
+        tested["  adjusted"] = ("significant_adjusted", "")
+    rows = [["Method", *(f"k = {k}" for k in found.ks)]]
     for name in found.methods:
-        rows = [records[name, k] for k in found.ks]
-        table.add_row(METHODS[name].title, *(f"{r['cases']:,} ({r['share']:.1%})" for r in rows))
-        if METHODS[name].count_neighbours:
-            starred = (f"{r['significant']:,} ({r['significant_share']:.1%})*" for r in rows)
-            table.add_row("  significant", *starred, style="dim")
-            if found.plan.settings.evidence.adjust != "none":
-                shares = (r["significant_adjusted"] / r["complainants"] for r in rows)
-                pairs = zip(rows, shares, strict=True)
-                adjusted = (f"{r['significant_adjusted']:,} ({share:.1%})" for r, share in pairs)
-                table.add_row("  adjusted", *adjusted, style="bold")
-    return table
-
-
-def _show(found: Audit, out: Path) -> None:
-    from mutandis.store.results_folder import REPORT
-
-    console = make_console()
-    show_headline(console, found)
-    console.print(counts_table(found))
-    for line in (
-        "Evidence is prima facie, and given the worldview: it is no proof.\n",
-        f"{out / REPORT}",
-        f"Look into it in a browser: {invocation()} explore {out}",
-        f"One person's case file: {invocation()} case {out} ID (ids are in the report).",
-    ):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        kinds = {METHODS[name].title: ("cases", "")}
+        kinds |= tested if METHODS[name].count_neighbours else {}
+        for heading, (key, mark) in kinds.items():
+            cells = (
+                f"{r[key]:,} ({r[key] / r['complainants']:.1%}){mark}"
+                for r in (records[name, k] for k in found.ks)
+            )
+            rows.append([heading, *cells])
+    yield from table_lines(title, *rows)
 
 
 @contextmanager

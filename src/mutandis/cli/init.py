@@ -11,16 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from mutandis.cli.audit import counts_table, show_headline, summary_of
+from mutandis.cli.audit import count_lines, headline_lines, summary_of
 from mutandis.cli.options import Json, app
-from mutandis.cli.terminal import answer, echo, invocation, make_console, make_table
+from mutandis.cli.terminal import answer, echo, invocation, table_lines, wrap
 from mutandis.errors import InputError, OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-    from rich.console import Console
-    from rich.table import Table
 
     from mutandis.auditing.audit import Audit
     from mutandis.replication.eaamo import Tests
@@ -149,6 +146,13 @@ worldview:
 decision: {rule: "AnnualSalary + 5 * AccountBalance > 225000"}
 ks: [15, 30, 50, 100]
 """
+_METHODS = (
+    "ST compares each woman with men like her; CST with men like the man she would have been, "
+    "without (w/o) or with (w/) the two of them counted in; CF compares only those two. CST "
+    "(matched), the headline of the report, compares the k women most like her with the men whom "
+    "those women would have been. What remains after adjustment is prima facie evidence, given "
+    "this worldview: it is not proof."
+)
 
 
 @app.command()
@@ -173,47 +177,31 @@ def demo(
         (folder / _CONFIG).write_text(_AUDIT, encoding="utf-8")
         found = read_plan(folder / _CONFIG).run()
         found.save(folder / _RESULTS)
-    if json:
-        answer(summary_of(found), (), as_json=True)
-    else:
-        _show_demo(found, out)
+    answer(summary_of(found), _describe_demo(found, out), as_json=json)
 
 
 def _is_demo(folder: Path) -> bool:
     return {path.name for path in folder.iterdir()} <= {_DECISIONS, _CONFIG, _RESULTS}
 
 
-def _show_demo(found: Audit, out: Path) -> None:
+def _describe_demo(found: Audit, out: Path) -> Iterator[str]:
     from mutandis.store.results_folder import REPORT
 
-    console = make_console()
-    refused, women = found.study.outcomes, found.study.people
-    men = found.plan.strata[0].test
-    console.print(
-        f"Loan applications: {len(refused):,} decisions, {len(women):,} by women.\n"
-        f"Refused: {refused[women].mean():.1%} of the women, {refused[men].mean():.1%} of the "
-        "men.\n",
-        highlight=False,
+    refused, women, men = found.study.outcomes, found.study.people, found.plan.strata[0].test
+    yield f"Loan applications: {len(refused):,} decisions, {len(women):,} by women."
+    yield (
+        f"Refused: {refused[women].mean():.1%} of the women, "
+        f"{refused[men].mean():.1%} of the men.\n"
     )
-    show_headline(console, found)
-    console.print(counts_table(found))
-    console.print(
-        "ST compares each woman with men like her; CST with men like the man she would\n"
-        "have been, without (w/o) or with (w/) the two of them counted in; CF compares\n"
-        "only those two. CST (matched), the headline of the report, compares the k women\n"
-        "most like her with the men whom those women would have been. What remains after\n"
-        "adjustment is prima facie evidence, given this worldview: it is not proof.\n",
-        highlight=False,
-    )
+    yield from headline_lines(found)
+    yield from count_lines(found)
+    yield wrap(_METHODS) + "\n"
     findings = found.results.headline
     confirmed = findings.ids[findings.significant_adjusted & findings.is_negative]
     who = confirmed[0] if len(confirmed) else findings.ids[0]
-    for line in (
-        f"The table and the audit file:  {out / _DECISIONS}, {out / _CONFIG}",
-        f"The report, for your browser:  {out / _RESULTS / REPORT}",
-        f"Next, one person's case file:  {invocation()} case {out / _RESULTS} {who}",
-    ):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    yield f"The table and the audit file:  {out / _DECISIONS}, {out / _CONFIG}"
+    yield f"The report, for your browser:  {out / _RESULTS / REPORT}"
+    yield f"Next, one person's case file:  {invocation()} case {out / _RESULTS} {who}"
 
 
 @app.command()
@@ -271,78 +259,70 @@ def reproduce(
 
     published = {run.key: compare(run, run.read(data)) for run in RUNS}
     differences = find_differences(published)
-    if json:
-        counts = {
-            key: {str(k): {name: int(tests[name, k]["case"].sum()) for name in METHODS} for k in KS}
-            for key, tests in published.items()
-        }
-        answer(counts, (), as_json=True)
-    else:
-        console = make_console()
-        _show_published(console, published, differences)
-        console.rule("As defined (the default)")
+    counts = {
+        key: {str(k): {name: int(tests[name, k]["case"].sum()) for name in METHODS} for k in KS}
+        for key, tests in published.items()
+    }
+
+    def lines() -> Iterator[str]:
+        yield "As published\n"
+        yield from _published_lines(published, differences)
+        yield "As defined (the default)\n"
         for run in RUNS:
             found = audit(run.read(data), **run.settings)
-            console.print(counts_table(found, f"{run.title} (* significant, α = 5 %)"))
-        console.print(_WHY, highlight=False)
-        console.print(f"Next, the same on new data: {invocation()} demo", highlight=False)
+            yield from count_lines(found, f"{run.title} (* significant, α = 5 %)")
+        yield wrap(_WHY)
+        yield f"Next, the same on new data: {invocation()} demo"
+
+    answer(counts, lines(), as_json=json)
     raise typer.Exit(0 if all(each.reason for each in differences) else 1)
 
 
-def _show_published(
-    console: Console, published: Mapping[str, Tests], differences: list[Difference]
-) -> None:
+def _published_lines(
+    published: Mapping[str, Tests], differences: list[Difference]
+) -> Iterator[str]:
     from mutandis.replication.eaamo import KS, RUNS
     from mutandis.replication.printed import CASE_TABLES, COUNT_TABLES
 
-    console.rule("As published")
     titles = {run.key: run.title for run in RUNS}
     for table in COUNT_TABLES:
         tests = published[table.run]
         people = len(tests["cf", KS[0]])
         title = f"Table {table.number}. {titles[table.run]} ({people:,} complainants)"
-        console.print(_count_table(table, tests, title))
+        yield from table_lines(title, *_count_rows(table, tests))
         for cases in CASE_TABLES if table.number == 1 else ():
             title = f"Table {cases.number}. Single complainants, CST (w/), k = 15"
-            console.print(_case_table(cases, tests, title))
+            yield from table_lines(title, *_case_rows(cases, tests))
     if not differences:
-        console.print("exact: every printed cell comes out.", highlight=False)
+        yield "exact: every printed cell comes out."
         return
     is_known = all(each.reason for each in differences)
-    summary = f"exact, but for {len(differences)} printed cells:" if is_known else "NOT exact:"
-    console.print(summary, highlight=False)
+    yield f"exact, but for {len(differences)} printed cells:" if is_known else "NOT exact:"
     for each in differences:
         known = f" ({each.reason}: the printed cell cannot follow)" if each.reason else ""
-        line = f"  {each.where}: printed {each.printed}, ours {each.ours}{known}"
-        console.print(line, highlight=False, soft_wrap=True)
-    console.print()
+        yield f"  {each.where}: printed {each.printed}, ours {each.ours}{known}"
+    yield ""
 
 
-def _count_table(table: CountTable, tests: Tests, title: str) -> Table:
-    """Return a table of printed counts, each with ours in the line below."""
+def _count_rows(table: CountTable, tests: Tests) -> Iterator[list[str]]:
+    """Yield printed counts, each with ours in the line below."""
     from mutandis.engine.methods import METHODS
     from mutandis.replication.eaamo import KS
 
-    shown, found = make_table(title, "Method", "", *(f"k = {k}" for k in KS)), table.ours(tests)
+    found = table.ours(tests)
+    yield ["Method", "", *(f"k = {k}" for k in KS)]
     for method, row in table.cells.items():
-        printed = [f"{cases:,} ({share}%)" for cases, share in row]
-        ours = [
-            (cases == own and Decimal(share) == Decimal(own_share), f"{own:,} ({own_share}%)")
-            for (cases, share), (own, own_share) in zip(row, found[method], strict=True)
-        ]
-        shown.add_row(METHODS[method].title, "printed", *printed)
-        shown.add_row("", "ours", *(text if same else f"[bold]{text}[/]" for same, text in ours))
-    return shown
+        for source, cells in (("printed", row), ("ours", found[method])):
+            title = METHODS[method].title if source == "printed" else ""
+            yield [title, source, *(f"{cases:,} ({share}%)" for cases, share in cells)]
 
 
-def _case_table(table: CaseTable, tests: Tests, title: str) -> Table:
-    """Return a table of printed complainants, each with our numbers in the line below."""
-    shown = make_table(title, "ID", "", "p_c", "p_t", "Δp", "CI (α = 5 %)")
+def _case_rows(table: CaseTable, tests: Tests) -> Iterator[list[str]]:
+    """Yield printed complainants, each with our numbers in the line below."""
+    yield ["ID", "", "p_c", "p_t", "Δp", "CI (α = 5 %)"]
     for printed, ours in zip(table.cases, table.ours(tests), strict=True):
         for source, each in (("printed", printed), ("ours", ours)):
             p_control, p_test, delta, low, high = (f"{Decimal(x):.2f}" for x in astuple(each)[1:-1])
             mark = "*" if each.significant else " "
             who = str(each.id) if source == "printed" else ""
-            bounds = f"\\[{low}, {high}]"
-            shown.add_row(who, source, p_control, p_test, f"{delta}{mark}", bounds)
-    return shown
+            yield [who, source, p_control, p_test, f"{delta}{mark}", f"[{low}, {high}]"]

@@ -23,12 +23,9 @@ from mutandis.cli.exit_codes import Stopped
 from mutandis.errors import MutandisWarning, OutputError, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from rich.console import Console, ConsoleOptions, RenderableType
     from rich.progress import Progress, TaskID
-    from rich.segment import Segment
-    from rich.table import Table
 
 __all__ = [
     "answer",
@@ -36,9 +33,8 @@ __all__ = [
     "echo",
     "explained_writes",
     "invocation",
-    "make_console",
-    "make_table",
     "progress_bars",
+    "table_lines",
     "wrap",
 ]
 
@@ -91,30 +87,23 @@ def collected_notes(*, show: bool = True) -> Iterator[Callable[[], list[str]]]:
         echo(f"Note: {note}", err=True)
 
 
-def make_console(*, stderr: bool = False) -> Console:
-    """Return a console whose own styles alone steer the terminal."""
-    from rich.console import Console
-
-    class PlainConsole(Console):
-        def render(
-            self, renderable: RenderableType, options: ConsoleOptions | None = None
-        ) -> Iterator[Segment]:
-            for each in super().render(renderable, options):
-                yield each if each.control else each._replace(text=printable(each.text))
-
-    return PlainConsole(stderr=stderr)
-
-
-def make_table(title: str, *headings: str) -> Table:
-    """Return a table without rows; columns after the first two are numbers."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
-    for heading in headings:
-        is_text = heading in {"Method", "ID", ""}
-        table.add_column(heading, justify="left" if is_text else "right")
-    return table
+def table_lines(title: str, *rows: Sequence[str]) -> Iterator[str]:
+    """Lay out a table, headings first; the first columns without a number are text."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    text = next(n for n in range(1, len(widths)) if any(c.isdigit() for c in rows[-1][n]))
+    width = sum(widths) + 3 * len(widths) + 1
+    for line in title.splitlines():
+        yield fill(line, width, break_long_words=False)
+    yield ""
+    for number, row in enumerate(rows):
+        cells = [
+            cell.ljust(size) if place < text else cell.rjust(size)
+            for place, (cell, size) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield ("  " + "   ".join(cells)).rstrip()
+        if number == 0:
+            yield " " + "─" * (width - 2)
+    yield ""
 
 
 @dataclass(slots=True)
@@ -152,6 +141,7 @@ def progress_bars() -> Iterator[Callable[[str], Bar]]:
     if not sys.stderr.isatty():
         yield lambda title: Bar(None, title)
         return
+    from rich.console import Console
     from rich.progress import (
         BarColumn,
         Progress,
@@ -167,7 +157,7 @@ def progress_bars() -> Iterator[Callable[[str], Bar]]:
         TimeRemainingColumn(),
         TextColumn("left"),
     )
-    with Progress(*columns, console=make_console(stderr=True), transient=True) as bars:
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         yield lambda title: Bar(bars, title)
 
 
