@@ -21,7 +21,6 @@ import pytest
 import mutandis as mm
 from mutandis.cli.exit_codes import explain
 from mutandis.errors import DecisionError, OutputError
-from mutandis.rooms.endpoint import HttpMaker
 from mutandis.store.results_folder import write_record
 from mutandis.store.tables import TableFiles
 from tests.cli.conftest import PLAIN as CONFIG
@@ -296,13 +295,6 @@ def test_an_equation_with_very_many_levels(
     message = refusal("audit", folder / "audit.yaml", "--out", folder / "out")
     assert f"The limit is {limit}" in message
     assert "Merge rare levels" in message
-
-
-@pytest.mark.usefixtures("hurried")
-def test_a_log_is_not_written_to_a_pipe(tmp_path: Path) -> None:
-    maker = HttpMaker(url="http://127.0.0.1:9/x", columns=("a",), log=fifo(tmp_path / "pipe"))
-    with pytest.raises(DecisionError, match="The query log 'pipe' cannot be written"):
-        maker._append_to_log("{}\n")
 
 
 # --- what is damaged, or is not what it says ------------------------------------------------------

@@ -108,7 +108,6 @@ http:
   timeout: 2.5
   deadline: 60
   retries: 0
-  log: queries.jsonl
 columns: [salary]
 threshold: 0.3
 favourable: below
@@ -122,7 +121,6 @@ favourable: below
     assert (asked.batch, asked.envelope, asked.columns) == (50, "instances", ("salary",))
     assert (asked.token_variable, asked.token_header) == ("BANK_TOKEN", "X-Api-Key")
     assert (asked.timeout, asked.deadline, asked.retries) == (2.5, 60, 0)
-    assert asked.log == tmp_path / "queries.jsonl"
     assert describe_maker(maker)["kind"] == "http"
 
 

@@ -145,7 +145,6 @@ class _Address(FileSection):
     timeout: _Seconds = 60.0
     deadline: _Seconds = 3600.0
     retries: Whole = 5
-    log: Name | None = None
 
 
 class DecisionSection(FileSection):

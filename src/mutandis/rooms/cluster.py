@@ -45,12 +45,8 @@ _AHEAD = 2  # tasks per worker that the scheduler holds
 _TRIES = 5  # of a task whose workers die (each, several times), or that cannot read or write
 _SECONDS = 30  # until a file that another machine has written is seen on a shared disk
 _LOOK, _WITHOUT_WORKERS = 5, 120  # seconds between looks at the workers, and until it is given up
-_PACKAGES = (
-    "mutandis",
-    "numpy",
-    "scipy",
-    "numba",
-)  # the bits of an answer can depend on their versions
+# the bits of an answer can depend on their versions
+_PACKAGES = ("mutandis", "numpy", "scipy", "numba")
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
@@ -158,7 +154,7 @@ class _Round:
         self._count(task)
 
     def _try_again(self, task: Task, error: Exception) -> None:
-        # what a worker said is lost if it dies before it is asked, and is said again
+        # a confirmation that was lost with its worker is sent again, however often
         if not isinstance(error, _LostError):
             self._failures[task.name] += 1
             # SystemError: up to Python 3.11.7, reading the header of an array while another thread
@@ -192,17 +188,6 @@ def _read_confirmation(future: Future) -> Exception | None:
         )
     if found is not None or future.status != "finished":
         return _connection_lost(type(found).__name__ if found else future.status)
-    return _read_error(future)
-
-
-def _connection_lost(reason: str) -> OutputError:
-    return OutputError(
-        f"The connection to the Dask scheduler was lost, or it gave up a task ({reason}). What was "
-        "answered is kept, so that another run goes on from there."
-    )
-
-
-def _read_error(future: Future) -> Exception | None:
     try:
         answered = future.result(timeout=_SECONDS)
     except TimeoutError:  # the worker has died
@@ -212,6 +197,14 @@ def _read_error(future: Future) -> Exception | None:
     error, where = answered
     error.__cause__ = RuntimeError(f"on a worker of the cluster:\n{where}")
     return error  # type: ignore[no-any-return]
+
+
+def _connection_lost(reason: str) -> OutputError:
+    return OutputError(
+        f"The connection to the Dask scheduler was lost, or it gave up a task ({reason}). What was "
+        "answered is kept, so that another run goes on from there."
+    )
+
 
 
 def _compute_on_worker(

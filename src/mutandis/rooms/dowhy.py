@@ -41,22 +41,17 @@ _NEEDED = "Give a fitted dowhy.gcm.InvertibleStructuralCausalModel."
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MechanismNoise:
     factual: Floats
-    causes: Floats
-    """Categories as ranks of their levels."""
-    residual: Floats
-    """The noise N, on DoWhy's own scale."""
-    recovered: Floats
-    """What the mechanism makes of pa and N: x, but for rounding."""
+    causes: Floats  # categories as ranks of their levels
+    residual: Floats  # the noise N, on DoWhy's own scale
+    recovered: Floats  # what the mechanism makes of pa and N: x, but for rounding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class DowhyMechanism(Equation, Fitted[MechanismNoise]):
     """A mechanism that DoWhy has fitted: an equation that has its coefficients already."""
 
-    parents: tuple[str, ...]
-    """In the order in which DoWhy fitted them."""
-    mechanism: Any
-    """Invertible: it has `estimate_noise` and `evaluate`."""
+    parents: tuple[str, ...]  # in the order in which DoWhy fitted them
+    mechanism: Any  # invertible: it has `estimate_noise` and `evaluate`
     levels: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, compare=False)
     """For each cause that DoWhy takes for a category, the levels it was fitted on."""
 

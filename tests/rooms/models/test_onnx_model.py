@@ -198,14 +198,6 @@ def test_other_types(tmp_path: Path) -> None:
         scores.decide(pd.DataFrame({"t": [1]}))
 
 
-@pytest.mark.parametrize("rows", [1, 4])
-def test_a_model_with_a_fixed_number_of_rows(tmp_path: Path, rows: int) -> None:
-    maker = load_onnx(passing(tmp_path / "m.onnx", FLOAT, [rows, 1]), columns=["s"], scores=True)
-    for count in (1, 4, 6, 9):
-        table = pd.DataFrame({"s": np.arange(count) / 2})
-        assert maker.decide(table).tolist() == table["s"].tolist()
-
-
 def test_many_rows_are_asked_in_parts(tmp_path: Path) -> None:
     maker = load_onnx(passing(tmp_path / "m.onnx", INT64, [None]), columns=["n"])
     table = pd.DataFrame({"n": np.arange(120_001) % 2})

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from math import isfinite
-from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -21,7 +20,6 @@ import numpy as np
 from mutandis.data.columns import factorise, is_number
 from mutandis.decision.maker import DescribedMaker, Made, read_columns, select_columns
 from mutandis.errors import DecisionError, MissingValuesError, MutandisWarning
-from mutandis.limits import open_regular
 from mutandis.rooms.endpoint.client import (
     Address,
     Reply,
@@ -60,9 +58,7 @@ _HINTS = {
 def make(settings: dict[str, Any], context: DecisionContext) -> Made:
     """Make the endpoint that ``http`` describes: an address, or its settings."""
     written = settings["http"]
-    options: dict[str, Any] = {"url": written} if isinstance(written, str) else dict(written)
-    if "log" in options:
-        options["log"] = context.folder / options["log"]
+    options: dict[str, Any] = {"url": written} if isinstance(written, str) else written
     return Made(maker=HttpMaker(columns=settings.get("columns", context.columns), **options))
 
 
@@ -101,8 +97,6 @@ class HttpMaker(DescribedMaker):
     retries
         How often a batch is sent again after the first time. Waits between attempts double each
         time; if the endpoint names a number of seconds (Retry-After), they are waited instead.
-    log
-        A file to which each request is added as one JSON line, with hashes instead of data.
     on_progress
         Called with the number of rows answered, and of all that are sent.
 
@@ -123,7 +117,6 @@ class HttpMaker(DescribedMaker):
     timeout: float = 60.0
     deadline: float = 3600.0
     retries: int = 5
-    log: Path | None = None
     on_progress: Callable[[int, int], None] | None = field(default=None, compare=False, repr=False)
     _queries: list[dict[str, Any]] = field(
         default_factory=list, init=False, compare=False, repr=False
@@ -202,7 +195,6 @@ class HttpMaker(DescribedMaker):
                 MutandisWarning,
                 stacklevel=2,
             )
-        self._append_to_log("")  # before anything is asked: can it be written?
         transport = Transport(address, self._headers(), self.timeout)
         until, total = monotonic() + self.deadline, len(texts)
         report = self.on_progress or (lambda _done, _total: None)
@@ -268,21 +260,7 @@ class HttpMaker(DescribedMaker):
             "answer_sha256": answer,
         }
         self._queries.append(query)
-        self._append_to_log(json.dumps(query) + "\n")
         return found
-
-    def _append_to_log(self, line: str) -> None:
-        if self.log is None:
-            return
-        path = Path(self.log)
-        try:
-            with open_regular(path, "ab") as file:
-                file.write(line.encode())
-        except OSError as error:
-            raise DecisionError(
-                f"The query log {path.name!r} cannot be written: {error.strerror}. Name another "
-                "file (log), or leave it out."
-            ) from None
 
     def _too_late(self, batch: _Batch) -> DecisionError:
         return DecisionError(

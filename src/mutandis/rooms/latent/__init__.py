@@ -203,8 +203,7 @@ class FittedLatent:
 
     latent: Latent
     parameters: Mapping[str, Driven]
-    equations: Mapping[str, Fitted[Any]]
-    """The equation of each attribute given U."""
+    equations: Mapping[str, Fitted[Any]]  # the equation of each attribute given U
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -59,12 +59,9 @@ class Evidence:
 
     has_deviation: ClassVar[bool]
     response: Floats
-    predictor: Floats
-    """η: what the observed causes explain."""
-    loading: float
-    """w: how much U drives the attribute."""
-    deviation: float = 1.0
-    """σ; 1 in a family that has none."""
+    predictor: Floats  # η: what the observed causes explain
+    loading: float  # w: how much U drives the attribute
+    deviation: float = 1.0  # σ; 1 in a family that has none
 
     def rows(self, chosen: slice) -> Self:
         """Return some rows of it, as a column that nodes broadcast against."""
@@ -140,8 +137,7 @@ def _rate(log_rate: Floats) -> Floats:
 class Moments:
     """What quadrature gives for each row: of U given the facts, its mean and its deviation."""
 
-    log_marginal: Floats
-    """log p(x1, x2, … | pa), with U integrated out."""
+    log_marginal: Floats  # log p(x1, x2, … | pa), with U integrated out
     mean: Floats
     deviation: Floats
     scores: tuple[Floats, ...]
@@ -276,10 +272,8 @@ _LOADING_PRIOR = 0.5
 class Driven:
     """The parameters of a driven attribute: x ~ family(predictor + loading·U, deviation)."""
 
-    predictor: LinearPredictor
-    """What the observed causes explain, on the scale of the family."""
-    loading: float
-    """How much one standard deviation of U adds to that."""
+    predictor: LinearPredictor  # what the observed causes explain, on the scale of the family
+    loading: float  # how much one standard deviation of U adds to that
     deviation: float = 1.0
 
 
@@ -288,16 +282,13 @@ class StandardAttribute:
     """A driven attribute over the distinct rows, in standard units."""
 
     family: type[Evidence]
-    response: Floats
-    """The values, (x - centre) / scale in a normal family."""
-    centre: float
-    """In a count, the origin of the linear predictor."""
+    response: Floats  # the values, (x - centre) / scale in a normal family
+    centre: float  # in a count, the origin of the linear predictor
     scale: float
     design: tuple[Floats, ...]
     means: tuple[float, ...]
     scales: tuple[float, ...]
-    terms: tuple[SingleTerm, ...]
-    """Of a least squares fit: which there are, and where to start."""
+    terms: tuple[SingleTerm, ...]  # of a least squares fit: which there are, and where to start
 
     @property
     def size(self) -> int:

@@ -14,7 +14,7 @@ from mutandis.errors import DecisionError, MissingValuesError, listed, suggest
 from mutandis.rooms.models.files import read_model_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     import narwhals as nw
@@ -44,7 +44,6 @@ class _Input:
     type: str
     columns: tuple[str, ...]
     flat: bool  # one value per row instead of a matrix
-    rows: int | None  # how many it takes at once, if that is fixed
 
     def tensor(self, opened: nw.DataFrame[Any], *, model: str) -> NDArray[Any]:
         """Return the columns as a tensor; values that its type cannot hold are refused."""
@@ -75,14 +74,11 @@ class OnnxMaker(DescribedMaker):
     def decide(self, frame: Any, /) -> NDArray[Any]:
         opened = select_columns(frame, self.names)
         tensors = {each.name: each.tensor(opened, model=self.label) for each in self.inputs}
-        rows = len(opened)
-        size = next((each.rows for each in self.inputs if each.rows), None)
-        answers = [self._run(part) for part in _parts(tensors, rows=rows, size=size)]
-        if not answers:
-            return np.empty(0, dtype=np.object_)
-        joined = np.concatenate(answers)
-        # the last part of a model with a fixed number of rows was filled up
-        return joined if size is None else joined[:rows]
+        answers = [
+            self._run({name: values[start : start + _ROWS] for name, values in tensors.items()})
+            for start in range(0, len(opened), _ROWS)
+        ]
+        return np.concatenate(answers) if answers else np.empty(0, dtype=np.object_)
 
     def _run(self, tensors: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
         (answer,) = self.session.run([self.output], dict(tensors))
@@ -307,17 +303,16 @@ def _name_inputs(
 def _input(declared: Any, named: str | Sequence[str], *, model: str) -> _Input:
     columns = read_columns([named] if isinstance(named, str) else named)
     shape, width = list(declared.shape), _width(declared)
-    if len(shape) not in {1, 2} or (width is not None and width != len(columns)) or not columns:
+    fixed = isinstance(shape[0], int) and shape[0] > 0 if shape else False
+    fits = len(shape) in {1, 2} and columns and width in {None, len(columns)} and not fixed
+    if not fits:
         shown = ", ".join(str(size) if isinstance(size, int) else "any" for size in shape)
         raise DecisionError(
             f"Input {declared.name!r} of the {model} has the shape [{shown}], and "
             f"{len(columns)} columns are to go into it. Name as many columns as it takes, in its "
-            "order."
+            "order, and export it for any number of rows."
         )
-    rows = shape[0] if isinstance(shape[0], int) and shape[0] > 0 else None
-    return _Input(
-        name=declared.name, type=declared.type, columns=columns, flat=len(shape) == 1, rows=rows
-    )
+    return _Input(name=declared.name, type=declared.type, columns=columns, flat=len(shape) == 1)
 
 
 def _width(declared: Any) -> int | None:
@@ -326,22 +321,6 @@ def _width(declared: Any) -> int | None:
     if len(shape) == 1:
         return 1
     return shape[1] if len(shape) == 2 and isinstance(shape[1], int) and shape[1] > 0 else None
-
-
-def _parts(
-    tensors: Mapping[str, NDArray[Any]], *, rows: int, size: int | None
-) -> Iterator[dict[str, NDArray[Any]]]:
-    """Cut the rows into parts; those of a model with a fixed number of rows are all that long."""
-    step = size or _ROWS
-    for start in range(0, rows, step):
-        part = {name: values[start : start + step] for name, values in tensors.items()}
-        lacking = step - min(step, rows - start) if size else 0
-        if lacking:
-            part = {
-                name: np.concatenate([values, np.repeat(values[-1:], lacking, axis=0)])
-                for name, values in part.items()
-            }
-        yield part
 
 
 # --- outputs --------------------------------------------------------------------------------------
