@@ -206,7 +206,6 @@ def _connection_lost(reason: str) -> OutputError:
     )
 
 
-
 def _compute_on_worker(
     folder: Path, task: Task, versions: tuple[str, ...]
 ) -> tuple[Exception, str] | None:
