@@ -238,7 +238,7 @@ _WAYS = {"A": [1, 2, 3, 1, 2], "G": list("fffmm"), "X": [3, 5, 7, 9, 4]}
             {"G": list("fffmmm"), "A": [0, 1, 2, 0, 1, 3], "X": [10, 12, 14, 14, 16, 20]},
             {"w": 10.0, "s": 2.0, "m": 14.0},
         ),
-        # branches have their own: 1.9 + 1.7·A for women, and 1.9 + 2.4·A for men, by least squares
+        # branches have their own
         ('where(G == "f", b * A, d * A) + c', {}, _WAYS, None),
         ("b * A", {"link": "log"}, {"A": [0, 0, 1, 1], "X": [1, 4, 9, 16]}, {"b": math.log(6)}),
         # A and A + 3 differ by a constant, so they can be told apart without one beside them
