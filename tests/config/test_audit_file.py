@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+import pytest
 
 import mutandis as mm
+from mutandis.errors import PlanError
 from mutandis.store.audit_file import read_arguments
 from mutandis.store.tables import TableFiles
 
@@ -37,34 +39,90 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
-def test_everything_that_is_written_reaches_the_audit(tmp_path: Path) -> None:
-    source, files, arguments = read_arguments(LOAN, folder=tmp_path, name="audit.yaml")
+SEVERAL = """\
+data: {source: loan.csv, id: applicant, missing: drop}
+outcome: {column: LoanApproval, negative: no}
+protected:
+  - {attribute: Gender, value: [1, 2], reference: 0, pool: true}
+  - {attribute: Young, value: 1, reference: 0}
+combine: intersectional
+attributes: {grade: {kind: ordinal, levels: [low, mid, high]}, job: nominal}
+decision: {recorded: true}
+evidence: {direction: positive}
+similarity: {test_space: complement, max_distance: 0.02, min_group: 5}
+"""
+PLAIN: dict[str, Any] = {"id": None, "missing": "error", "decision": None}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            LOAN,
+            {
+                "outcome": "LoanApproval",
+                "negative": -1,
+                "protected": mm.Protection("Gender", value=1, reference=0),
+                "attributes": {
+                    "AnnualSalary": "continuous",
+                    "AccountBalance": {"kind": "continuous", "levels": (), "weight": 2.0},
+                },
+                "worldview": mm.Worldview(
+                    {
+                        "AnnualSalary": mm.Linear("Gender", bounds=(0, None)),
+                        "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
+                    }
+                ),
+                "decision": "AnnualSalary + 5 * AccountBalance > 225000",
+                "ks": (15, 30),
+                "alpha": 0.1,
+                "tau": 0.05,
+                "evidence": mm.Evidence(primary=("cf", 15)),
+                "methods": ("st", "cf"),
+                "seed": 7,
+            },
+        ),
+        # what is not written is left to the audit
+        (
+            "\n".join(LOAN.splitlines()[:3]) + "\nattributes: {a: continuous}\n",
+            {
+                "outcome": "LoanApproval",
+                "negative": -1,
+                "protected": mm.Protection("Gender", value=1, reference=0),
+                "attributes": {"a": "continuous"},
+            },
+        ),
+        (
+            SEVERAL,
+            {
+                "id": "applicant",
+                "missing": "drop",
+                "outcome": "LoanApproval",
+                "negative": "no",
+                "protected": [
+                    mm.Protection("Gender", value=[1, 2], reference=0, pool=True),
+                    mm.Protection("Young", value=1, reference=0),
+                ],
+                "combine": "intersectional",
+                "attributes": {
+                    "grade": {"kind": "ordinal", "levels": ("low", "mid", "high")},
+                    "job": "nominal",
+                },
+                "evidence": mm.Evidence(direction="positive"),
+                "similarity": mm.Similarity(
+                    test_space="complement", max_distance=0.02, min_group=5
+                ),
+            },
+        ),
+    ],
+)
+def test_what_is_written_reaches_the_audit(
+    tmp_path: Path, text: str, expected: dict[str, Any]
+) -> None:
+    source, files, arguments = read_arguments(text, folder=tmp_path, name="audit.yaml")
     assert source == TableFiles(path="loan.csv", folder=tmp_path)
     assert files == ()
-    assert arguments == {
-        "id": None,
-        "missing": "error",
-        "outcome": "LoanApproval",
-        "negative": -1,
-        "protected": mm.Protection("Gender", value=1, reference=0),
-        "attributes": {
-            "AnnualSalary": "continuous",
-            "AccountBalance": {"kind": "continuous", "levels": (), "weight": 2.0},
-        },
-        "worldview": mm.Worldview(
-            {
-                "AnnualSalary": mm.Linear("Gender", bounds=(0, None)),
-                "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
-            }
-        ),
-        "decision": "AnnualSalary + 5 * AccountBalance > 225000",
-        "ks": (15, 30),
-        "alpha": 0.1,
-        "tau": 0.05,
-        "evidence": mm.Evidence(primary=("cf", 15)),
-        "methods": ("st", "cf"),
-        "seed": 7,
-    }
+    assert arguments == PLAIN | expected
 
 
 def test_a_file_and_the_same_call_give_the_same_audit(tmp_path: Path) -> None:
@@ -76,32 +134,20 @@ def test_a_file_and_the_same_call_give_the_same_audit(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(from_file.counts(), called.counts())
 
 
-def test_what_is_not_written_is_left_to_the_audit(tmp_path: Path) -> None:
-    text = "\n".join(LOAN.splitlines()[:4])
-    _, _, settings = read_arguments(text, folder=tmp_path, name="audit.yaml")
-    assert not {"ks", "alpha", "worldview", "evidence", "similarity"} & set(settings)
-    assert settings["decision"] is None
+def test_several_protections(tmp_path: Path) -> None:
+    table = mm.datasets.loan(n=200, seed=1)
+    table["Young"] = table.index % 2
+    table.to_csv(tmp_path / "loan.csv", index=False)
+    both = "protected: [{attribute: Gender, reference: 0}, {attribute: Young, reference: 0}]\n"
+    text = LOAN.replace("protected: {attribute: Gender, value: 1, reference: 0}\n", both)
+    found = mm.read_plan(write(tmp_path, text + "combine: intersectional\n")).run()
+    number = int(((table["Gender"] == 1) & (table["Young"] == 1)).sum())
+    assert set(found.counts()["complainants"]) == {number}
+    with pytest.raises(PlanError, match="no word on how they are combined"):
+        mm.read_plan(write(tmp_path, text))
 
 
-def test_several_values_ordinal_levels_and_recorded_outcomes(tmp_path: Path) -> None:
-    text = """\
-data: {source: t.parquet, id: applicant, missing: drop}
-outcome: {column: granted, negative: no}
-protected: {attribute: race, value: [black, other], reference: white, pool: true}
-attributes: {grade: {kind: ordinal, levels: [low, mid, high]}, job: nominal}
-decision: {recorded: true}
-"""
-    _, _, settings = read_arguments(text, folder=tmp_path, name="audit.yaml")
-    assert settings["negative"] == "no"
-    assert settings["protected"] == mm.Protection(
-        "race", value=["black", "other"], reference="white", pool=True
-    )
-    assert settings["attributes"]["grade"]["levels"] == ("low", "mid", "high")
-    assert (settings["id"], settings["missing"]) == ("applicant", "drop")
-    assert settings["decision"] is None
-
-
-def test_an_order_can_be_written_and_is_written_again(tmp_path: Path) -> None:
+def test_an_order_is_written_and_written_again(tmp_path: Path) -> None:
     rows = 60
     table = pd.DataFrame(
         {
@@ -129,9 +175,3 @@ uncertainty: {refits: 0}
     assert opened.findings("cf").equals(found.findings("cf"))
     assert set(found.findings("cf")["outcome_cf"]) <= {"A", "B", "C"}
     assert mm.verify_results(tmp_path / "results", rerun=True).differences == ()
-
-
-def test_a_caliper_can_be_written(tmp_path: Path) -> None:
-    text = LOAN + "similarity: {max_distance: 0.02, min_group: 5}\n"
-    _, _, written = read_arguments(text, folder=tmp_path, name="audit.yaml")
-    assert written["similarity"] == mm.Similarity(max_distance=0.02, min_group=5)

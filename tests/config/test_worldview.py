@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import builtins
 import datetime as dt
+import sys
 from typing import TYPE_CHECKING, Any
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import mutandis as mm
-from mutandis.config.worldview import make_worldview, read_worldview, write_worldview
+from mutandis.config.worldview import (
+    make_worldview,
+    read_worldview,
+    worldview_from_graph,
+    write_worldview,
+)
 from mutandis.errors import (
     CycleError,
+    MutandisError,
+    MutandisWarning,
     SettingsError,
     WorldviewError,
 )
 from mutandis.rooms.latent import Latent
 from mutandis.scm import Additive, Categorical, Count, Linear, Ordinal, Stated, Worldview
+from tests.config.test_yaml import HOSTILE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,66 +83,63 @@ THE_SAME = Worldview(
 )
 
 
-def test_every_family_is_read_as_it_is_written_in_python() -> None:
+def test_every_family_is_read_as_it_is_written_in_python(tmp_path: Path) -> None:
     found = read_worldview(EVERYTHING)
-
-    assert found == THE_SAME
+    assert found == THE_SAME == Worldview.read(EVERYTHING)
     assert list(found.equations) == list(THE_SAME.equations)
+    for name in ("a.yaml", "b.YML"):
+        # a byte order mark is no part of the first name
+        (tmp_path / name).write_text(EVERYTHING, encoding="utf-8-sig")
+        assert read_worldview(tmp_path / name) == read_worldview(str(tmp_path / name)) == THE_SAME
+    text = THE_SAME.write(tmp_path / "bank.yaml")
+    assert text == THE_SAME.write() == write_worldview(THE_SAME)
+    assert (tmp_path / "bank.yaml").read_bytes() == text.encode()
 
 
-def test_attributes_may_stand_at_the_top_level() -> None:
-    found = read_worldview("salary: {equation: linear, parents: [gender]}\n")
-
-    assert found == Worldview({"salary": Linear("gender")})
-
-
-def test_attributes_may_be_called_like_sections() -> None:
-    directly = (
-        "edges: {equation: linear, parents: [latent]}\nresolving: {equation: count, parents: [x]}\n"
-    )
-    in_sections = (
-        "equations: {equations: {equation: linear, parents: [equation]}}\nresolving: [equation]\n"
-    )
-
-    assert read_worldview(directly) == Worldview(
-        {"edges": Linear("latent"), "resolving": Count("x")}
-    )
-    assert read_worldview(in_sections) == Worldview(
-        {"equations": Linear("equation")}, resolving=("equation",)
-    )
-
-
-def test_names_are_their_own_text_and_never_truths_or_numbers() -> None:
-    found = read_worldview(
-        "equations:\n"
-        "  no: {equation: linear, parents: [yes, on, 2020, '1.1', 'null', '~', 2020-01-01, 0x1F]}\n"
-        "resolving: [no]\n"
-        "edges: [off -> y]\n"
-    )
-
-    assert found == Worldview(
-        {
-            "no": Linear("yes", "on", "2020", "1.1", "null", "~", "2020-01-01", "0x1F"),
-            "y": Linear("off"),
-        },
-        resolving=("no",),
-    )
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("salary: {equation: linear, parents: [a]}\n", Worldview({"salary": Linear("a")})),
+        # attributes may be called like sections
+        (
+            (
+                "edges: {equation: linear, parents: [latent]}\n"
+                "resolving: {equation: count, parents: [x]}\n"
+            ),
+            Worldview({"edges": Linear("latent"), "resolving": Count("x")}),
+        ),
+        (
+            (
+                "equations: {equations: {equation: linear, parents: [equation]}}\n"
+                "resolving: [equation]\n"
+            ),
+            Worldview({"equations": Linear("equation")}, resolving=("equation",)),
+        ),
+        # names are their own text
+        (
+            "no: {equation: linear, parents: [yes, 2020, '1.10', 'null', '~', 2020-01-01, 0x1F]}\n",
+            Worldview({"no": Linear("yes", "2020", "1.10", "null", "~", "2020-01-01", "0x1F")}),
+        ),
+        # null is what is left out
+        (
+            "a: {equation: linear, parents: [x], bounds: null, decimals: ~, levels: null}\n",
+            Worldview({"a": Linear("x")}),
+        ),
+        ("equations: {}\n", Worldview({})),
+    ],
+)
+def test_what_text_means(text: str, expected: Worldview) -> None:
+    assert read_worldview(text) == expected
+    assert read_worldview(write_worldview(expected)) == expected
 
 
 def test_levels_keep_their_types() -> None:
     text = "grade: {equation: ordinal, parents: [x], levels: [no, '2', 3, 4.5, true, 1e3]}\n"
-
     equation = read_worldview(text).equations["grade"]
-
     assert isinstance(equation, Ordinal)
-    assert equation.levels is not None
-    assert list(map(repr, equation.levels)) == ["'no'", "'2'", "3", "4.5", "True", "1000.0"]
-
-
-def test_null_stands_for_what_is_left_out() -> None:
-    text = "salary: {equation: linear, parents: [x], bounds: null, decimals: ~, levels: null}\n"
-
-    assert read_worldview(text) == Worldview({"salary": Linear("x")})
+    assert list(map(repr, equation.levels or ())) == ["'no'", "'2'", "3", "4.5", "True", "1000.0"]
+    worldview = Worldview({"a": Ordinal("x", levels=list(np.array([1, 2])))})
+    assert "levels: [1, 2]" in write_worldview(worldview)
 
 
 def test_it_is_written_as_two_experts_would_write_it() -> None:
@@ -157,18 +165,7 @@ def test_it_is_written_as_two_experts_would_write_it() -> None:
     )
 
 
-def test_an_empty_worldview_can_be_written_and_read() -> None:
-    assert read_worldview(write_worldview(Worldview({}))) == Worldview({})
-
-
-HOSTILE_NAMES = (
-    "a: b", "- x", "#no comment", "'", '"', "a -> b", "no", "null", "~", "", " ", " a ", "1e5",
-    "089", "2020", "2020-01-01", "{a}", "[a]", "*a", "&a", "!a", "|", ">", "%", "@", "`", "? x",
-    "a\nb", "a\r\n\tb", "\x00", "\x85", "\u2028", "\ufeff", "ünï", "年収", "<<", "=", "x" * 200,
-    "a, b", "equation", "parents", "\U0001f600", "\ud800", "a  b   c", "line\n\n\nbreaks", "---",
-)  # fmt: skip
-
-names = st.sampled_from(HOSTILE_NAMES) | st.text(max_size=12)
+names = st.sampled_from(HOSTILE) | st.text(max_size=12)
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 
 
@@ -202,7 +199,7 @@ def equations(draw: st.DrawFn, causes: list[str], *, driven: bool = False) -> An
         many = not driven and len(parents) > 1 and draw(st.booleans())
         return Linear(*parents, interactions=many, **settings)
     if family == "ordinal":
-        plain = st.integers() | st.text(max_size=5) | numbers | st.sampled_from(HOSTILE_NAMES)
+        plain = st.integers() | st.text(max_size=5) | numbers | st.sampled_from(HOSTILE)
         listed = st.none() | st.lists(plain, min_size=2, max_size=4, unique=True)
         method: Any = draw(st.sampled_from(["logit", "empirical"]))
         return Ordinal(*parents, levels=draw(listed), method=method)
@@ -247,17 +244,11 @@ def test_what_is_written_is_read_back(worldview: Worldview) -> None:
     assert write_worldview(found) == text
 
 
-@pytest.mark.parametrize("name", HOSTILE_NAMES)
+@pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_survive_everywhere(name: str) -> None:
     worldview = Worldview({name: Linear("x"), "z": Linear(name)}, resolving=(name,))
 
     assert read_worldview(write_worldview(worldview)) == worldview
-
-
-def test_numbers_of_numpy_are_written_as_numbers() -> None:
-    worldview = Worldview({"a": Ordinal("x", levels=list(np.array([1, 2])))})
-
-    assert "levels: [1, 2]" in write_worldview(worldview)
 
 
 class _Mine(Linear):
@@ -282,58 +273,29 @@ def test_a_level_that_is_no_plain_value_cannot_be_written(level: Any) -> None:
         write_worldview(Worldview({"grade": Ordinal("x", levels=["low", level])}))
 
 
-def test_files_are_read_by_their_ending(tmp_path: Path) -> None:
-    for name in ("a.yaml", "b.YML"):
-        (tmp_path / name).write_text(EVERYTHING, encoding="utf-8")
-        assert read_worldview(tmp_path / name) == THE_SAME
-        assert read_worldview(str(tmp_path / name)) == THE_SAME
-
-
-def test_a_byte_order_mark_is_no_part_of_the_first_name(tmp_path: Path) -> None:
-    (tmp_path / "w.yaml").write_bytes(b"\xef\xbb\xbfsalary: {equation: linear, parents: [x]}")
-
-    assert list(read_worldview(tmp_path / "w.yaml").equations) == ["salary"]
-
-
-def test_the_methods_are_these_functions(tmp_path: Path) -> None:
-    assert Worldview.read(EVERYTHING) == read_worldview(EVERYTHING) == THE_SAME
-    text = THE_SAME.write(tmp_path / "bank.yaml")
-    assert text == THE_SAME.write() == write_worldview(THE_SAME)
-    assert (tmp_path / "bank.yaml").read_bytes() == text.encode()
-    assert mm.Worldview.read(tmp_path / "bank.yaml") == THE_SAME
-
-
-def test_a_cycle_is_named_with_the_line_that_closes_it() -> None:
-    text = (
-        "equations:\n"
-        "  a: {equation: linear, parents: [c]}\n"
-        "  b: {equation: linear, parents: [a]}\n"
-        "  c: {equation: linear, parents: [b]}\n"
-        "  d: {equation: linear, parents: [a]}\n"
-    )
-
-    with pytest.raises(CycleError, match=r"^Line 4, at 'equations' › 'c': The worldview has a cy"):
-        read_worldview(text)
-
-
-def test_a_cycle_through_edges_is_found_too() -> None:
-    text = "edges:\n- a -> b\n- c -> b\n- b -> a\n"
-
-    with pytest.raises(CycleError, match=r"^Line 4, at 'edges': .* a → b → a\."):
-        read_worldview(text)
-
-
-def test_a_cycle_through_a_hidden_cause_is_found_too() -> None:
-    text = (
-        "edges: [a -> x]\n"
-        "latent:\n"
-        "  u:\n"
-        "    equations:\n"
-        "      b: {equation: linear, parents: [x]}\n"
-        "      a: {equation: linear, parents: [x]}\n"
-    )  # fmt: skip
-
-    with pytest.raises(CycleError, match=r"^Line 6, at 'latent' › 'u' › 'equations' › 'a': "):
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            (
+                "equations:\n  a: {equation: linear, parents: [c]}\n"
+                "  b: {equation: linear, parents: [a]}\n  c: {equation: linear, parents: [b]}\n"
+            ),
+            r"^Line 4, at 'equations' › 'c': The worldview has a cy",
+        ),
+        ("edges:\n- a -> b\n- c -> b\n- b -> a\n", r"^Line 4, at 'edges': .* a → b → a\."),
+        (
+            (
+                "edges: [a -> x]\nlatent:\n  u:\n    equations:\n"
+                "      b: {equation: linear, parents: [x]}\n"
+                "      a: {equation: linear, parents: [x]}\n"
+            ),
+            r"^Line 6, at 'latent' › 'u' › 'equations' › 'a': ",
+        ),
+    ],
+)
+def test_a_cycle_is_named_with_the_line_that_closes_it(text: str, message: str) -> None:
+    with pytest.raises(CycleError, match=message):
         read_worldview(text)
 
 
@@ -360,3 +322,229 @@ def test_protected_is_replaced_by_one_attribute_or_several() -> None:
     data = {"a": {"equation": "linear", "parents": ["$protected", "b"]}}
     assert make_worldview(data, ["no"]) == Worldview({"a": Linear("no", "b")})
     assert make_worldview(data, ["x", "y"]) == Worldview({"a": Linear("x", "y", "b")})
+
+
+# --- graphs ---------------------------------------------------------------------------------------
+
+LOAN = Worldview({"salary": Linear("gender"), "balance": Linear("gender", "salary")})
+
+GML = """\
+# made elsewhere
+graph [
+  directed 1
+  node [ id 7 label "gender" graphics [ x 1.0 ] ]
+  node [ id 8 label "salary" ]
+  node [ id 9 label "balance" ]
+  edge [ source 7 target 8 ]
+  edge [ source 7 target 9 label "strong" ]
+  edge [ source 8 target 9 ]
+]
+"""
+
+DOT = """\
+// made elsewhere
+digraph bank {
+  graph [rankdir=LR]; node [shape=box]; edge [color=gray]
+  gender -> salary -> balance [weight=2]
+  gender -> balance
+}
+"""
+
+
+def read(text: str, folder: Path, name: str = "w.dot") -> Worldview:
+    (folder / name).write_text(text, encoding="utf-8")
+    return read_worldview(folder / name)
+
+
+def test_arrows_become_linear_equations() -> None:
+    graph = nx.DiGraph([("gender", "salary"), ("gender", "balance"), ("salary", "balance")])
+
+    assert worldview_from_graph(graph) == LOAN
+    assert mm.Worldview.from_graph(graph) == LOAN
+
+
+def test_parallel_arrows_count_once() -> None:
+    graph = nx.MultiDiGraph([("a", "b"), ("a", "b")])
+
+    assert worldview_from_graph(graph) == Worldview({"b": Linear("a")})
+
+
+@pytest.mark.parametrize(("name", "text"), [("w.gml", GML), ("w.dot", DOT), ("w.GV", DOT)])
+def test_files_are_read_by_their_ending(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+
+    found = read_worldview(tmp_path / name)
+
+    assert {child: set(causes) for child, causes in found.graph.parents.items()} == {
+        "gender": set(),
+        "salary": {"gender"},
+        "balance": {"gender", "salary"},
+    }
+    assert all(isinstance(equation, Linear) for equation in found.equations.values())
+
+
+def test_numbered_nodes_are_named_by_their_labels() -> None:
+    graph = nx.DiGraph()
+    graph.add_node(0, label="gender")
+    graph.add_node("1", label="salary")
+    graph.add_node("balance", label="the balance")
+    graph.add_node(3, label=2020)
+    graph.add_edges_from([(0, "1"), ("1", "balance"), (3, "balance")])
+
+    assert worldview_from_graph(graph) == Worldview(
+        {"salary": Linear("gender"), "balance": Linear("salary", "2020")}
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "parents"),
+    [
+        ('digraph { 1 [label="a \\"b\\""]; 2 [label=c]; 1 -> 2 }', {"c": ('a "b"',)}),
+        ('digraph { 1 -> "x y":port:n; a:p -> 1 }', {"1": ("a",), "x y": ("1",)}),
+        ('digraph { "a:b" -> c }', {"c": ("a:b",)}),
+        ("strict digraph { a -> b; a -> b }", {"b": ("a",)}),
+        ('digraph { a [label="not -- this"]; a -> b // nor -- this\n }', {"b": ("a",)}),
+        ("digraph { a [label=<<b>x -- y</b>>]; a -> b /* nor -- this */ }", {"b": ("a",)}),
+        ('digraph { "größe" -> "収入" }', {"収入": ("größe",)}),
+    ],
+)
+def test_dot_in_its_many_forms(
+    text: str, parents: dict[str, tuple[str, ...]], tmp_path: Path
+) -> None:
+    found = read(text, tmp_path)
+
+    assert {child: equation.parents for child, equation in found.equations.items()} == parents
+
+
+def test_gml_keeps_names_of_any_script(tmp_path: Path) -> None:
+    text = 'graph [ directed 1 node [ id 0 label "gr&#246;&#223;e" ] node [ id 1 label "収入" ] \n'
+
+    found = read(text + "edge [ source 0 target 1 ] ]", tmp_path, "w.gml")
+
+    assert found == Worldview({"収入": Linear("größe")})
+
+
+labels_of_nodes = st.text(
+    st.characters(codec="utf-8", exclude_categories=["Cc", "Zl", "Zp"], exclude_characters='"&'),
+    min_size=1,
+    max_size=8,
+)
+
+
+@given(labels=st.lists(labels_of_nodes, min_size=2, max_size=6, unique=True), data=st.data())
+def test_what_networkx_writes_is_read(
+    labels: list[str], data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    pairs = [(a, b) for a in range(len(labels)) for b in range(a + 1, len(labels))]
+    chosen = data.draw(st.lists(st.sampled_from(pairs), min_size=1, unique=True))
+    graph = nx.DiGraph([(labels[a], labels[b]) for a, b in chosen])
+    expected = {labels[b]: {labels[a] for a, end in chosen if end == b} for _, b in chosen}
+
+    found = read("\n".join(nx.generate_gml(graph)), tmp_path_factory.mktemp("gml"), "w.gml")
+
+    assert {child: set(equation.parents) for child, equation in found.equations.items()} == expected
+
+
+def test_a_node_without_arrows_is_left_out_and_said() -> None:
+    graph = nx.DiGraph([("gender", "salary")])
+    graph.add_node("age")
+
+    with pytest.warns(MutandisWarning, match="No arrow touches 'age'"):
+        found = worldview_from_graph(graph)
+
+    assert found == Worldview({"salary": Linear("gender")})
+
+
+def _labelled(*labels: Any) -> nx.DiGraph:
+    graph = nx.DiGraph()
+    for number, label in enumerate(labels):
+        graph.add_node(number, label=label)
+    graph.add_edge(0, len(labels) - 1)
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("graph", "said"),
+    [
+        (nx.Graph([("a", "b")]), "The graph is undirected"),
+        (nx.MultiGraph([("a", "b")]), "The graph is undirected"),
+        (nx.DiGraph([("a", "b"), ("b", "b")]), "an arrow from 'b' to itself"),
+        (nx.DiGraph([(1, 2)]), "The node 1 of the graph has no name"),
+        (nx.DiGraph([("a", ("b", 1))]), r"The node \('b', 1\) of the graph has no name"),
+        (nx.DiGraph([("", "b")]), "The node '' of the graph has no name"),
+        (_labelled("a", None), "The node 1 of the graph has no name"),
+        (_labelled("a", True), "The node 1 of the graph has no name"),
+        (_labelled("a", "b", "a"), "Two nodes of the graph are called 'a'"),
+    ],
+)
+def test_graphs_that_are_no_worldviews_are_refused(graph: nx.DiGraph, said: str) -> None:
+    with pytest.raises(WorldviewError, match=said):
+        worldview_from_graph(graph)
+
+
+def test_a_cycle_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CycleError, match="c → a → b → c"):
+        worldview_from_graph(nx.DiGraph([("a", "b"), ("b", "c"), ("c", "a")]))
+    with pytest.raises(CycleError, match=r"^w\.dot: The worldview has a cycle: b → a → b"):
+        read("digraph { a -> b -> a }", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("graph [ node [ id 0 label a ] ]", "The graph is undirected"),
+        ("graph [\n directed 1\n node [ id 0\n", "line 4: The file cannot be read as GML"),
+        ("graph [ directed 1 node [ label 1 ] ]", "the reader says \"node #0 has no 'id'"),
+        ("graph [ directed 1 edge [ source 1 target 2 ] ]", "cannot be read as GML"),
+        ("graph 5", "cannot be read as GML: it does not hold one"),
+        ("", "cannot be read as GML"),
+        ("graph [ " * 10_000, "cannot be read as GML"),
+        ('"', "cannot be read as GML"),
+        ("graph [ directed 1 node 5 ]", "cannot be read as GML"),
+        (f"graph [ id {'9' * 5000} ]", "cannot be read as GML"),
+    ],
+)
+def test_gml_that_is_none_is_refused(text: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(MutandisError, match=said) as caught:
+        read(text, tmp_path, "bank.gml")
+
+    assert str(caught.value).startswith("bank.gml")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("graph { a -- b }", "The graph is undirected"),
+        ("digraph {\n a -> b\n -> }", "line 3: The file cannot be read as DOT"),
+        ("", "cannot be read as DOT"),
+        ("digraph { a -> b } digraph { c -> d }", "holds 2 graphs"),
+        ("digraph { a -- b }", "a line without direction"),
+        ("digraph { a -> a }", "an arrow from 'a' to itself"),
+        ("digraph { a -> " + "{" * 2_000 + "b" + "}" * 2_000 + " }", "2,001 levels of nesting"),
+        ("digraph { {a b} -> c }", "groups of nodes in braces"),
+        ("digraph { subgraph s { a -> b } }", "groups of nodes in braces"),
+    ],
+)
+def test_dot_that_is_none_is_refused(
+    text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(MutandisError, match=said) as caught:
+        read(text, tmp_path, "bank.dot")
+
+    assert str(caught.value).startswith("bank.dot")
+    assert capsys.readouterr() == ("", "")
+
+
+def test_without_pydot_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    imported = builtins.__import__
+
+    def refuse(name: str, *more: Any, **options: Any) -> Any:
+        if name == "pydot":
+            raise ImportError(name)
+        return imported(name, *more, **options)
+
+    monkeypatch.delitem(sys.modules, "pydot", raising=False)
+    monkeypatch.setattr(builtins, "__import__", refuse)
+
+    with pytest.raises(SettingsError, match=r"pip install 'mutandis\[graph\]'"):
+        read(DOT, tmp_path)

@@ -1,17 +1,24 @@
+"""A folder that appears whole or not at all, whichever system call fails."""
+
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
+import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import mutandis as mm
 from mutandis.errors import OutputError
-from mutandis.store import output_folder
+from mutandis.store import output_folder, saved_audit
+from mutandis.store.files import write_atomically
 from mutandis.store.output_folder import check_output, exchange_names, recover_output
 from mutandis.store.output_folder import output_folder as open_output
+from mutandis.store.results_folder import find_differences, read_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,25 +62,18 @@ def test_names_are_exchanged(tmp_path: Path) -> None:
     assert (names(first), names(second)) == ([], ["one"])
 
 
-def test_an_exchange_that_fails_for_another_reason_is_an_error(tmp_path: Path) -> None:
+def test_an_exchange_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "there").mkdir()
     with pytest.raises(FileNotFoundError):
         exchange_names(tmp_path / "there", tmp_path / "absent")
 
-
-def test_a_system_that_knows_no_exchange_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     def refuse(first: bytes, second: bytes) -> int:
-        import ctypes
-
         ctypes.set_errno(errno.ENOSYS)
         return -1
 
-    monkeypatch.setattr(output_folder, "_exchange_call", lambda: refuse)
-    assert exchange_names(tmp_path / "a", tmp_path / "b") is False
-    monkeypatch.setattr(output_folder, "_exchange_call", lambda: None)
-    assert exchange_names(tmp_path / "a", tmp_path / "b") is False
+    for call in (refuse, None):
+        monkeypatch.setattr(output_folder, "_exchange_call", lambda call=call: call)
+        assert exchange_names(tmp_path / "a", tmp_path / "b") is False
 
 
 def test_the_folder_appears_at_the_end_and_nothing_else_is_left(tmp_path: Path) -> None:
@@ -98,19 +98,24 @@ def test_an_older_result_is_replaced_only_on_request(tmp_path: Path, swap: str) 
 
 
 @pytest.mark.parametrize("replace", [True, False])
-def test_a_folder_of_somebody_else_is_never_replaced(tmp_path: Path, replace: bool) -> None:
-    (tmp_path / "thesis.tex").touch()
-    with pytest.raises(OutputError, match="did not write"):
-        write(tmp_path, "new", replace=replace)
-    assert names(tmp_path) == ["thesis.tex"]
-
-
-def test_a_file_is_no_folder(tmp_path: Path) -> None:
-    (tmp_path / "out").touch()
-    with pytest.raises(OutputError, match="is a file"):
-        write(tmp_path / "out", "new", replace=True)
-    with pytest.raises(OutputError, match="cannot hold a folder"):
-        write(tmp_path / "out" / "deeper", "new")
+def test_targets_that_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replace: bool
+) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "mounted").mkdir()
+    monkeypatch.setattr(os.path, "ismount", lambda path: path.name == "mounted")
+    for name, message in {
+        "": "did not write",
+        "file": "is a file",
+        "file/deeper": "cannot hold a folder",
+        "mounted": "Name a folder inside it",
+    }.items():
+        with pytest.raises(OutputError, match=message):
+            write(tmp_path / name, "new", replace=replace)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(OutputError, match="permission is denied"):
+        check_output(tmp_path / "out", replace=replace, known=is_result)
+    assert names(tmp_path) == ["file", "mounted"]
 
 
 def test_an_empty_folder_is_taken(tmp_path: Path) -> None:
@@ -157,15 +162,6 @@ def test_folders_above_are_made_and_removed_again_on_failure(tmp_path: Path) -> 
     assert names(tmp_path) == []
     write(target, "new")
     assert text_of(target) == "new"
-
-
-def test_a_full_disk_is_a_sentence(tmp_path: Path) -> None:
-    with (
-        pytest.raises(OutputError, match="No space left on device"),
-        open_output(tmp_path / "out", replace=False, known=is_result),
-    ):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    assert names(tmp_path) == []
 
 
 def test_what_appears_in_the_meantime_is_not_overwritten(tmp_path: Path) -> None:
@@ -250,16 +246,223 @@ def test_an_old_result_that_was_replaced_is_removed(tmp_path: Path) -> None:
     assert text_of(target) == "new"
 
 
-def test_a_place_where_nothing_can_be_written_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+# --- every call fails in turn ---------------------------------------------------------------------
+
+CALLS = ["open", "close", "mkdir", "rename", "replace", "fsync", "listdir", "scandir", "rmdir"]
+CALLS += ["unlink", "stat", "lstat"]
+
+
+class Faults:
+    """Counts calls of the system, and lets one of them fail."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, fail_at: int, code: int) -> None:
+        self.made: list[str] = []
+        self._fail_at, self._code = fail_at, code
+        for name in CALLS:
+            monkeypatch.setattr(os, name, self._failing(name, getattr(os, name)))
+        exchange = output_folder._exchange_call()
+        if exchange is not None:
+            counted = self._failing("exchange", exchange)
+
+            def call(first: bytes, second: bytes) -> int:
+                try:
+                    return int(counted(first, second))
+                except OSError:
+                    ctypes.set_errno(code)
+                    return -1
+
+            monkeypatch.setattr(output_folder, "_exchange_call", lambda: call)
+
+    def _failing(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any, **more: Any) -> Any:
+            self.made.append(name)
+            if len(self.made) != self._fail_at:
+                return real(*given, **more)
+            if name == "close":
+                real(*given, **more)  # the system closes even where it reports an error
+            raise OSError(self._code, os.strerror(self._code))
+
+        return call
+
+
+def is_whole(folder: Path) -> bool:
+    return {path.name for path in folder.iterdir()} == {"result", "more"}
+
+
+def write_two(target: Path, text: str) -> None:
+    with open_output(target, replace=True, known=is_whole) as folder:
+        (folder / "result").write_text(text, encoding="utf-8")
+        (folder / "more").mkdir()
+        (folder / "more" / "result").write_text(text, encoding="utf-8")
+
+
+def text_of_two(target: Path) -> str | None:
+    """Return the text of whole results; None if there are none, and an error if they are half."""
+    if not target.exists():
+        return None
+    assert text_of(target) == text_of(target / "more")
+    return text_of(target)
+
+
+@pytest.mark.parametrize("before", ["old", None])
+@pytest.mark.parametrize(
+    ("swap", "code"), [("exchange", errno.ENOSPC), ("two renames", errno.EIO)], ids=["one", "two"]
+)
+def test_every_call_fails_in_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swap: str, before: str | None, code: int
 ) -> None:
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
-    with pytest.raises(OutputError, match="permission is denied"):
-        check_output(tmp_path / "out", replace=False, known=is_result)
+    target = tmp_path / "out"
+    monkeypatch.setattr(os, "fsync", lambda file: None)  # counted below; the disk is not needed
+    if swap == "two renames":
+        monkeypatch.setattr(output_folder, "exchange_names", lambda first, second: False)
+    seen = []
+    for fail_at in range(1, 200):
+        if target.exists():
+            shutil.rmtree(target)
+        if before is not None:
+            write_two(target, before)
+        with monkeypatch.context() as patched:
+            faults = Faults(patched, fail_at, code)
+            told = None
+            try:
+                write_two(target, "new")
+            except OutputError as error:
+                told = str(error)
+        where = f"{faults.made[-1]}, call {fail_at} of {len(faults.made)}: {told}"
+        found = text_of_two(target)
+        assert found in (before, "new"), where
+        # what is said is true
+        if told is None:
+            assert found == "new", where
+        else:
+            assert ("Nothing there has changed" in told) == (found == before), where
+        recover_output(target)
+        assert [path.name for path in tmp_path.iterdir()] == ([] if found is None else ["out"]), (
+            where
+        )
+        assert text_of_two(target) == found, where
+        if len(faults.made) < fail_at:
+            break
+        seen.append(faults.made[fail_at - 1])
+    assert {"open", "mkdir", "fsync", "rename"} - set(seen) <= {"rename"}
+    assert fail_at < 199, "the calls have no end"
 
 
-def test_a_mounted_volume_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "out").mkdir()
-    monkeypatch.setattr(os.path, "ismount", lambda path: True)
-    with pytest.raises(OutputError, match="Name a folder inside it"):
-        write(tmp_path / "out", "new")
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO], ids=errno.errorcode.get)
+def test_a_single_file_is_whole_or_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    target = tmp_path / "case.html"
+    for fail_at in range(1, 50):
+        target.write_text("old", encoding="utf-8")
+        with monkeypatch.context() as patched:
+            faults = Faults(patched, fail_at, code)
+            told = None
+            try:
+                write_atomically(target, "new")
+            except OutputError as error:
+                told = str(error)
+        expected = "new" if told is None else "old"
+        assert target.read_text(encoding="utf-8") == expected, faults.made
+        for left in tmp_path.glob(".mutandis-*"):  # only where removing it failed
+            assert faults.made[fail_at - 1] == "unlink"
+            left.unlink()
+        assert [path.name for path in tmp_path.iterdir()] == ["case.html"]
+        if len(faults.made) < fail_at:
+            return
+    pytest.fail("the calls have no end")
+
+
+@pytest.fixture(scope="module")
+def audit() -> mm.Audit:
+    return mm.audit(
+        mm.datasets.loan(n=60, seed=1),
+        outcome="LoanApproval",
+        negative=-1,
+        protected=mm.Protection("Gender", value=1, reference=0),
+        attributes={"AnnualSalary": "continuous"},
+        ks=(2,),
+    )
+
+
+STEPS = ("write_findings", "write_csv", "_write_report", "_write_state", "write_record")
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(
+    "fault",
+    [MemoryError(), OSError(errno.ENOSPC, "No space left on device")],
+    ids=["memory", "disk"],
+)
+def test_a_step_that_fails_leaves_the_old_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, audit: mm.Audit, step: str, fault: Exception
+) -> None:
+    from mutandis.report.report import Report
+
+    monkeypatch.setattr(mm.Audit, "report", lambda self, **more: Report(html="<p>", plots={}))
+    target = tmp_path / "out"
+    audit.save(target)
+    real = getattr(saved_audit, step)
+
+    def fail(*given: Any, **more: Any) -> None:
+        real(*given, **more)
+        raise fault
+
+    monkeypatch.setattr(saved_audit, step, fail)
+    with pytest.raises((MemoryError, OutputError)):
+        audit.save(target, overwrite=True)
+    assert find_differences(read_record(target)) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("name", ["audit.json", "audit.npz"])
+def test_a_file_that_ends_early_is_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, audit: mm.Audit, name: str
+) -> None:
+    from mutandis.report.report import Report
+
+    monkeypatch.setattr(mm.Audit, "report", lambda self, **more: Report(html="<p>", plots={}))
+    audit.save(tmp_path / "out")
+    whole = (tmp_path / "out" / name).read_bytes()
+    for part in range(20):
+        (tmp_path / "out" / name).write_bytes(whole[: len(whole) * part // 20])
+        with pytest.raises(OutputError, match="damaged"):
+            mm.open_results(tmp_path / "out")
+
+
+PROGRAM = """
+import resource, sys
+import mutandis as mm
+from mutandis.report.report import Report
+
+table = mm.datasets.loan(n=400, seed=1)
+found = mm.audit(table, outcome="LoanApproval", negative=-1, ks=(2, 3), id=None,
+    protected=mm.Protection("Gender", value=1, reference=0),
+    attributes={"AnnualSalary": "continuous"})
+mm.Audit.report = lambda self, **more: Report(html="<p>" * 30_000, plots={})
+found.save(sys.argv[1])
+for most in (0, 1_000, 5_000, 20_000, 50_000, 80_000):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
+    try:
+        found.save(sys.argv[1], overwrite=True)
+    except mm.MutandisError as error:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+        assert "Nothing there has changed" in str(error), error
+        assert not mm.verify_results(sys.argv[1]).differences
+        print(most)
+"""
+
+
+@pytest.mark.slow
+def test_files_that_may_not_grow_leave_the_old_results(tmp_path: Path) -> None:
+    # the system writes a part of what it is given, and then refuses
+    done = subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-W", "ignore", "-c", PROGRAM, str(tmp_path / "out")],
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["0", "1000", "5000", "20000", "50000", "80000"]
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]

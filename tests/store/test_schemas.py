@@ -16,36 +16,10 @@ import mutandis as mm
 if TYPE_CHECKING:
     from pathlib import Path
 
-CONFIG = """\
-data: {source: secret-name.csv, id: person}
-outcome: {column: LoanApproval, negative: -1}
-protected: {attribute: Gender, value: 1, reference: 0}
-attributes: {AnnualSalary: continuous, AccountBalance: continuous}
-worldview: {AnnualSalary: {equation: linear, parents: [Gender]}}
-decision: {rule: "AnnualSalary + 5 * AccountBalance > 225000"}
-uncertainty: {refits: 2}
-ks: [3]
-"""
-
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Audit a small table, and write two case files, one of them redacted."""
-    place = tmp_path_factory.mktemp("schemas")
-    table = mm.datasets.loan(n=120, seed=1)
-    table["person"] = [f"Anna{row}" for row in range(len(table))]
-    table.to_csv(place / "secret-name.csv", index=False)
-    (place / "audit.yaml").write_text(CONFIG, encoding="utf-8")
-    mm.read_plan(place / "audit.yaml").run().save(place / "results")
-    who = table.loc[table["Gender"] == 1, "person"].iloc[0]
-    for redact in (False, True):
-        mm.save_case(place / "results", who, redact=redact)
-    return place
-
-
-@pytest.fixture(scope="module")
-def results(folder: Path) -> Path:
-    return folder / "results"
+def results(written: Path) -> Path:
+    return written / "out"
 
 
 def test_verify_covers_the_schemas(results: Path, tmp_path: Path) -> None:

@@ -11,21 +11,12 @@ from typer.testing import CliRunner
 
 import mutandis as mm
 from mutandis.cli.app import app
+from tests.store.conftest import CONFIG
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import pandas as pd
-
-CONFIG = """\
-data: {source: loan.csv, id: person}
-outcome: {column: LoanApproval, negative: -1}
-protected: {attribute: Gender, value: 1, reference: 0}
-attributes: {AnnualSalary: continuous, AccountBalance: continuous}
-worldview: {AnnualSalary: {equation: linear, parents: [Gender]}}
-uncertainty: {refits: 2}
-ks: [3]
-"""
 
 
 def run(*arguments: object) -> None:

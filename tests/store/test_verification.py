@@ -27,16 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-CONFIG = """\
-data: {source: loan.csv, id: person}
-outcome: {column: LoanApproval, negative: -1}
-protected: {attribute: Gender, value: 1, reference: 0}
-attributes: {AnnualSalary: continuous, AccountBalance: continuous}
-worldview: {AnnualSalary: {equation: linear, parents: [Gender]}}
-decision: {rule: "AnnualSalary + 5 * AccountBalance > 225000"}
-uncertainty: {refits: 2}
-ks: [3]
-"""
 HTML = "cases/Anna.html"
 
 
@@ -46,22 +36,6 @@ def run(*arguments: object) -> Any:
 
 def differences(folder: Path, **options: Any) -> tuple[str, ...]:
     return mm.verify_results(folder, **options).differences
-
-
-@pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Audit a small table, and write two case files, one of them redacted."""
-    folder = tmp_path_factory.mktemp("written")
-    table = mm.datasets.loan(n=120, seed=1)
-    women = table.index[table["Gender"] == 1]
-    table["person"] = [f"p{row}" for row in range(len(table))]
-    table.loc[women[:2], "person"] = ["Anna", "Éva / 7"]
-    table.to_csv(folder / "loan.csv", index=False)
-    (folder / "audit.yaml").write_text(CONFIG, encoding="utf-8")
-    mm.read_plan(folder / "audit.yaml").run().save(folder / "out")
-    mm.save_case(folder / "out", "Anna", pdf=False)
-    mm.save_case(folder / "out", "Éva / 7", redact=True, pdf=False)
-    return folder
 
 
 @pytest.fixture

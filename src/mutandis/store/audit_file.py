@@ -179,11 +179,13 @@ def added_sections(text: str, planned: Plan) -> dict[str, Any]:
     doubt = planned.settings.uncertainty
     written = read_yaml(text).data.get("uncertainty") or {}
     others = {**_worldviews(doubt.worldviews), **(written.get("worldviews") or {})}
-    # tipping points are found wherever worldviews are compared
-    kept = {name: value for name, value in written.items() if name != "tipping" or value}
-    wanted = kept | ({"variants": True} if doubt.variants else {})
+    wanted = written | ({"variants": True} if doubt.variants else {})
     wanted |= {"worldviews": others} if others else {}
-    return {} if wanted == written else {"uncertainty": jsonable(wanted)}
+    if wanted == written:
+        return {}
+    # tipping points are found wherever worldviews are compared
+    wanted = {name: value for name, value in wanted.items() if name != "tipping" or value}
+    return {"uncertainty": jsonable(wanted)}
 
 
 def write_plan(planned: Plan) -> str:

@@ -231,7 +231,7 @@ def _record(
 ) -> dict[str, Any]:
     origin = audit.plan.origin
     text = _data_section(audit.plan) + write_plan(audit.plan) if origin is None else origin.text
-    added = added_sections(text, audit.plan)
+    added = {} if origin is None else added_sections(text, audit.plan)
     base = Path.cwd() if origin is None else origin.folder
     return {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
