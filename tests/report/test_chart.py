@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 import mutandis as mm
 from mutandis.errors import PlanError
 from mutandis.report.chart import Picture, element, number, printable, shortened, text_width
+from mutandis.report.plots import plot_power
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,3 +63,16 @@ def test_a_picture_is_saved_as_svg_alone(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match=r"not as 'a file without an ending'"):
         picture.save(tmp_path / "picture")
     assert [each.name for each in tmp_path.iterdir()] == ["picture.svg"]
+
+
+def texts(drawing: Picture) -> list[str]:
+    root = ET.fromstring(drawing.svg)  # noqa: S314 - our own drawing
+    return ["".join(node.itertext()).strip() for node in root.iter() if node.tag.endswith("}text")]
+
+
+def test_power_names_its_setting_and_the_smallest_k() -> None:
+    drawn = plot_power(mm.power(0.6, 0.3, k_max=60))
+    assert {"k = 33", "power"} <= set(texts(drawn))
+    assert any("refused 0.6 and 0.3" in text for text in texts(drawn))
+    never = plot_power(mm.power(0.31, 0.3, ks=(5,), k_max=20))
+    assert not any(text.startswith("k = ") for text in texts(never))

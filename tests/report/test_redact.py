@@ -678,7 +678,6 @@ def test_the_page_reads_as_a_whole() -> None:
         'id="people"',
         'id="robustness"',
         'id="support"',
-        'id="forest"',
         '#people"',
         "Δp =",
     ):

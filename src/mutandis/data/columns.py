@@ -361,11 +361,7 @@ def jsonable(value: Any) -> Any:
     """Return anything in the types that JSON and YAML have; what they have no type for, as text."""
     value = plain_value(value)
     if is_dataclass(value):
-        return {
-            each.name: jsonable(getattr(value, each.name))
-            for each in fields(value)
-            if each.metadata.get("json", True)  # what pages alone need is marked
-        }
+        return {each.name: jsonable(getattr(value, each.name)) for each in fields(value)}
     if hasattr(value, "items"):
         return {str(key): jsonable(part) for key, part in value.items()}
     if isinstance(value, list | tuple | set | frozenset):

@@ -11,7 +11,6 @@ from mutandis.data.columns import Categories, Numbers, describe_levels, frozen, 
 from mutandis.data.labels import PLAIN, Labels
 from mutandis.errors import OutcomeError
 from mutandis.outcomes.outcome import (
-    Concerned,
     Declaration,
     Kind,
     Outcome,
@@ -230,10 +229,6 @@ class BinaryKind(Kind):
             definition=f"p is the share of a group that was {labels.negative}, Δp = p(control "
             "group) − p(test group).",
             counts=f"“{capitalised(labels.negative)}” means {worse}.",
-            axis=(
-                "Δp, share {} in the control group less that in the test group",
-                labels.negative,
-            ),
             symbol="Δp",
             of_them=labels.negative,
             with_evidence="those with evidence whose own outcome on record was negative",
@@ -277,16 +272,6 @@ class BinaryWords(Words):
     def no_evidence(self, *, worse: bool) -> str:
         often = "more" if worse else "less"
         return f"was not {self.labels.negative} {often} often than the test group"
-
-    def concerned(self, *, worse: bool) -> Concerned:
-        here, there = self.labels.decided(worse), self.labels.decided(not worse)
-        return Concerned(
-            own_case=f"{here}, with a case of their own",
-            without=f"{here}, without one",
-            concerned=f"{here} themselves",
-            other=f"{there} themselves",
-            not_concerned=f"{there} themselves",
-        )
 
     def themselves(self, *, worse: bool) -> str:
         return f"{self.labels.decided(worse)} themselves"

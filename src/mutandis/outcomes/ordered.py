@@ -305,7 +305,6 @@ class OrderedKind(Kind):
             f"{name}, and half of the share in which both had the same; Δ = θ − ½: more is worse. "
             f"From the best to the worst: {', '.join(levels)}.",
             counts=f"What counts is the {name}, from best to worst: {listed(levels)}.",
-            axis=("Δ = θ − ½, how much more often the {} of the control group is worse", name),
             theirs="those",
             width=11,
         )

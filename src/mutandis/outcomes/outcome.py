@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import isnan
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Comparison",
-    "Concerned",
     "Declaration",
     "Depth",
     "Direction",
@@ -334,16 +333,6 @@ class Outcome:
         return {"column": self.column, **self.kind.declaration()}
 
 
-class Concerned(NamedTuple):
-    """Names of complainants by their own outcome, and by whether they have a case of their own."""
-
-    own_case: str
-    without: str  # concerned, without a case of their own
-    concerned: str  # where it is not known who has a case
-    other: str  # neither
-    not_concerned: str  # where it is not known who has a case
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words(ABC):
     """How values, averages, differences and evidence of a kind are written in documents.
@@ -361,7 +350,6 @@ class Words(ABC):
     caption: str  # of a table of both averages, their difference and the verdict
     definition: str  # what is compared, and how a difference is formed
     counts: str  # what counts in this audit, as a sentence
-    axis: tuple[str, str]  # title of an axis of differences, and the name that is put into it
     described: str = ""  # what a group is described by alone: "refused (Loan = no)"
     symbol: str = "Δ"  # a difference
     theirs: str = "the mean"  # of the outcomes of others, one's own is compared with
@@ -447,16 +435,6 @@ class Words(ABC):
     def evidence(self) -> str:
         """Verb of a control group with evidence."""
         return "was" if self.kind.two_sided else "had"
-
-    def concerned(self, *, worse: bool) -> Concerned:
-        """Return the names of complainants by their own outcomes."""
-        return Concerned(
-            own_case="with a case of their own",
-            without="without one, worse off than their test group",
-            concerned="worse off than their test group",
-            other="neither",
-            not_concerned="not worse off than their test group",
-        )
 
     def themselves(self, *, worse: bool) -> str:
         """Describe complainants who are concerned themselves, as it follows "were"."""

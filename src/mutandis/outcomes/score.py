@@ -295,7 +295,6 @@ class ScoreKind(Kind):
             definition=f"Δ = mean {name} of the {one} group − mean {name} of the {other} group: "
             "more is worse.",
             counts=f"What counts is the {name}; {self.worse} is worse.",
-            axis=("Δ, how much worse the mean {} of the control group is", name),
             dots=("as high as the complainant's, or higher", "lower than the complainant's"),
         )
 

@@ -505,9 +505,7 @@ class _Mover:
         )
         if how != "total":
             return movement
-        ways, parts = self._ways(name), self._decomposed(name)
-        paths = tuple(" → ".join(way) for way in ways)
-        movement = replace(movement, ways=ways, paths=paths)
+        movement, parts = replace(movement, paths=self._paths(name)), self._decomposed(name)
         if parts is None:
             return replace(movement, causes=self._changed(name, change))
         return replace(
@@ -553,12 +551,12 @@ class _Mover:
         before, after = self._both(parents[0]) if len(parents) == 1 else (None, None)
         return Cause(parents=parents, before=before, after=after, amount=amount)
 
-    def _ways(self, name: str) -> tuple[tuple[str, ...], ...]:
+    def _paths(self, name: str) -> tuple[str, ...]:
         if self.plan.worldview is None:
             return ()
-        ways = self.plan.worldview.graph.paths(self.plan.do, name, held=self.computed["held"])
-        first = [tuple(way) for way in islice(ways, _PATHS + 1)]
-        return (*first[:_PATHS], (_OTHERS,)) if len(first) > _PATHS else tuple(first)
+        paths = self.plan.worldview.graph.paths(self.plan.do, name, held=self.computed["held"])
+        first = [" → ".join(path) for path in islice(paths, _PATHS + 1)]
+        return (*first[:_PATHS], _OTHERS) if len(first) > _PATHS else tuple(first)
 
 
 def _remainder(parts: Decomposition, factual: float, counterfactual: float) -> float:

@@ -22,7 +22,7 @@ from mutandis.outcomes.binary import SHARES
 from mutandis.report import sentences
 from mutandis.report.formatting import MISSING, signed, value
 from mutandis.report.html import CaptionedPicture, render, to_pdf
-from mutandis.report.plots import ForestRow, plot_curve, plot_forest
+from mutandis.report.plots import plot_curve
 from mutandis.store.files import write_atomically
 from mutandis.verdicts.findings import Verdict
 
@@ -115,8 +115,6 @@ class Movement:
     causes: tuple[Cause, ...] = ()
     remainder: float | None = None  # what rounding, levels or bounds did after the causes
     paths: tuple[str, ...] = ()
-    # the same, name by name: pages write the labels
-    ways: tuple[tuple[str, ...], ...] = field(default=(), metadata={"json": False})
     coupling: str = ""
     drawn: tuple[tuple[Any, float], ...] = ()  # values with their share of draws, commonest first
 
@@ -351,15 +349,12 @@ def _render(case: CaseDocument) -> str:
     measure, worse = measure_named(case.measure), case.direction == "negative"
     # τ of a ratio has no place on a scale of differences
     threshold = 0.0 if measure.is_ratio else measure.threshold(case.tau, worse=worse)
-    figures = _each_once(case.figures)
     record = {name: each for name, each in case.provenance.items() if name != "settings"}
     return render(
         "case.html",
         case=case,
         footer=_css_text(f"Case file · complainant {value(case.complainant.id)}"),
-        figures=figures,
-        # a redacted file has no Δp to draw
-        forest=None if case.redaction.redacted else _draw_forest(case, figures, threshold),
+        figures=_each_once(case.figures),
         worldview=_show_worldview(case),
         settings=case.settings_text or _yaml(case.provenance),
         record=_yaml(record) if case.settings_text else "",
@@ -379,41 +374,6 @@ def _each_once(figures: Sequence[Figures]) -> list[Figures]:
     kept = {row.method: row for row in reversed(alone)}
     kept |= {row.method: row for row in alone if row.primary}
     return [row for row in figures if row.has_k or row is kept[row.method]]
-
-
-def _draw_forest(
-    case: CaseDocument, figures: Sequence[Figures], threshold: float
-) -> CaptionedPicture:
-    words = case.words
-    rows = [
-        ForestRow(
-            group=row.title,
-            label=f"k = {row.k}" if row.has_k else "",
-            delta_p=row.delta_p,
-            low=row.ci_low,
-            high=row.ci_high,
-            words=f"{words.difference(row.delta_p)}  {_interval(words, row, missing='')}".strip(),
-            verdict=row.verdict,
-            found=row.verdict in _FOUND,
-            primary=row.primary,
-        )
-        for row in figures
-    ]
-    tau = f"{'' if case.direction == 'negative' else '−'}τ = {threshold:g}"
-    return CaptionedPicture(
-        name="forest",
-        drawing=plot_forest(
-            rows,
-            threshold=threshold,
-            threshold_name=tau.replace("= -", "= −"),
-            axis=words.axis,
-            share=words.kind.two_sided,
-        ),
-        title=f"{words.symbol} and its interval under every method and group size",
-        caption="Squares are differences, lines their intervals; a diamond is a comparison of two "
-        "single decisions, which has no interval. Colour marks evidence.",
-        description="; ".join(f"{r.group} {r.label}: {r.words}, {r.verdict}" for r in rows) + ".",
-    )
 
 
 def _draw_curve(case: CaseDocument, place: int, threshold: float) -> CaptionedPicture | None:
@@ -449,9 +409,9 @@ def _show_worldview(case: CaseDocument) -> CaptionedPicture | None:
     )
 
 
-def _interval(words: Words, row: Figures, *, missing: str = MISSING) -> str:
+def _interval(words: Words, row: Figures) -> str:
     if row.ci_low is None or row.ci_high is None:
-        return missing
+        return MISSING
     return f"[{words.difference(row.ci_low)}, {words.difference(row.ci_high)}]"
 
 

@@ -1,8 +1,7 @@
-"""Plots of results: intervals by method, robustness to the worldview, and power."""
+"""Plots of results: robustness to the worldview, and power."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +14,6 @@ from mutandis.report.chart import (
     numbered,
     printable,
     room_for,
-    shortened,
     ticks,
 )
 
@@ -28,91 +26,18 @@ if TYPE_CHECKING:
     from mutandis.verdicts.power import PowerAnalysis
 
 __all__ = [
-    "ForestRow",
     "plot_curve",
-    "plot_forest",
     "plot_hidden_cause",
     "plot_power",
     "plot_verdict_matrix",
 ]
 
 _FOUND, _QUIET = COLOURS["control"], COLOURS["quiet"]
-_BAND, _TINT, _GROUND = "#f3dccb", "#f1ede3", "#f4f2ee"
+_BAND, _GROUND = "#f3dccb", "#f4f2ee"
 _LINE = "#333333"
-_ROW, _WORDS = 17.0, 9.0  # height of a row of a forest plot, and the size of its words
 _STEP = 1 / 20  # between the shares of an effect that a curve is drawn at
 _VERDICTS = ("significant-adjusted", "significant", "evidence", "no-evidence", "insufficient")
 _EVIDENCE = _VERDICTS[:3]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForestRow:
-    """One line of a forest plot: without bounds a point is drawn, or else the words alone."""
-
-    group: str  # the method, written once for all its rows
-    label: str
-    delta_p: float | None
-    low: float | None
-    high: float | None
-    words: str
-    verdict: str
-    found: bool
-    primary: bool = False
-
-
-def plot_forest(
-    rows: Sequence[ForestRow],
-    *,
-    threshold: float,
-    threshold_name: str,
-    axis: tuple[str, str] = ("Δp, share {} in the control group less that in the test group", ""),
-    share: bool = True,
-) -> Picture:
-    """Draw differences with their intervals, one line each, from top to bottom.
-
-    The second text of `axis` is put into the first. Differences of shares are drawn from -1 to 1,
-    others as far as they reach.
-    """
-    chart = Chart(width=620, height=48 + _ROW * len(rows))
-    ends = [each for row in rows for each in (row.delta_p, row.low, row.high)]
-    farthest = 1.0 if share else max((abs(each) for each in ends if each is not None), default=0.0)
-    farthest = farthest or 1.0
-    sides = (118, 4, 384, 8 + _ROW * len(rows))
-    frame = Frame(chart, sides, (-1.03 * farthest, 1.03 * farthest), (len(rows) - 0.4, -0.5))
-    for place, row in enumerate(rows):
-        if row.primary:
-            y = frame.y(place)
-            chart.box((2, y - _ROW / 2), (618, y + _ROW / 2), _TINT)
-    frame.upright(0, "#8d877b", width=0.9)
-    if threshold:
-        frame.upright(threshold, _FOUND, width=0.9, dash="4 3")
-    for place, row in enumerate(rows):
-        if not place or rows[place - 1].group != row.group:
-            chart.text((4, frame.y(place)), row.group, size=_WORDS, bold=True)
-        _draw_forest_row(frame, frame.y(place), row)
-    frame.x_axis(numbered(ticks(-farthest, farthest, most=7)))
-    name = shortened(printable(axis[1]), width=110.0, size=_WORDS)
-    title = axis[0].format(name) + (f"; dashed: {threshold_name}" if threshold else "")
-    chart.text((251, frame.bottom + 26), title, size=_WORDS, anchor="middle")
-    return chart.picture("Differences and intervals by method and group size")
-
-
-def _draw_forest_row(frame: Frame, y: float, row: ForestRow) -> None:
-    chart = frame.chart
-    chart.text((108, y), row.label, size=_WORDS, anchor="end", bold=row.primary)
-    chart.text((397, y), row.words, size=_WORDS, bold=row.primary)
-    chart.text((514, y), row.verdict, size=_WORDS, bold=row.primary)
-    if row.delta_p is None:
-        return
-    colour, x = _FOUND if row.found else _QUIET, frame.x(row.delta_p)
-    if row.low is None or row.high is None:
-        chart.mark("diamond", (x, y), colour, fill="#ffffff")
-        return
-    low, high = frame.x(row.low), frame.x(row.high)
-    chart.line([(low, y), (high, y)], colour, width=1.6)
-    for end in (low, high):
-        chart.line([(end, y - 3), (end, y + 3)], colour)
-    chart.mark("square", (x, y), colour)
 
 
 def plot_curve(points: Sequence[CurvePoint], *, threshold: float, symbol: str = "Δp") -> Picture:

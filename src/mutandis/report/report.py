@@ -56,11 +56,7 @@ def make_report(audit: Audit, *, diagnosis: Diagnosis | None = None) -> Report:
         diagnosis = audit.plan.check_worldview()
     if diagnosis is not None:
         diagnosis = diagnosis.with_labels(context.labels)
-    pictures = {
-        "worldview": captioned_worldview(context),
-        "hidden_cause": _draw_hidden_cause(context),
-        "worldviews": _draw_worldviews(context),
-    }
+    worldview, hidden_cause = captioned_worldview(context), _draw_hidden_cause(context)
     html = render(
         "report.html",
         context=context,
@@ -69,7 +65,8 @@ def make_report(audit: Audit, *, diagnosis: Diagnosis | None = None) -> Report:
         settings=context.plan.settings,
         tables=tables,
         words=context.words,
-        pictures=pictures,
+        worldview=worldview,
+        hidden_cause=hidden_cause,
         summary=summarise(context),
         decision=_describe_decision(context),
         diagnosis=diagnosis,
@@ -83,7 +80,7 @@ def make_report(audit: Audit, *, diagnosis: Diagnosis | None = None) -> Report:
         data=_facts_of_data(context, None if origin is None else origin.source),
         run=_facts_of_run(context),
     )
-    drawn = [each for each in pictures.values() if each is not None]
+    drawn = [each for each in (worldview, hidden_cause) if each is not None]
     return Report(html=html, plots={each.name: each.drawing.svg for each in drawn})
 
 
@@ -137,26 +134,6 @@ def _draw_hidden_cause(context: ReportContext) -> CaptionedPicture | None:
         "strong.",
         description=f"A cause that explains {percent(weakest.robustness_value(1))} of both would "
         "account for all of the effect.",
-    )
-
-
-def _draw_worldviews(context: ReportContext) -> CaptionedPicture | None:
-    compared = context.audit.results.worldviews
-    if compared is None:
-        return None
-    stays = compared.count_stays().items()
-    return CaptionedPicture(
-        name="worldviews",
-        drawing=compared.plot_matrix(),
-        title="Verdicts under other worldviews",
-        caption="Complainants by their verdict under each worldview. No count is a probability: "
-        "the worldviews that were thought of are not a sample of anything.",
-        description="; ".join(
-            f"{people:,} {'holds' if people == 1 else 'hold'} under {number} of "
-            f"{len(compared.names)}"
-            for number, people in stays
-        )
-        + ".",
     )
 
 

@@ -56,7 +56,6 @@ __all__ = [
     "limits_of_table",
     "movement_cells",
     "movement_lines",
-    "movement_paths",
     "summarise",
     "worldview_that_changes",
 ]
@@ -621,15 +620,6 @@ def _amount(number: float, decimals: int) -> str:
     if decimals < 9 and not float(shown.replace(",", "")):
         shown = f"{number:+.1g}"  # smaller than it could be shown, but not nothing
     return shown.replace("-", "−")
-
-
-def movement_paths(part: Part, labels: Labels) -> Iterator[str]:
-    """List the ways by which the change came."""
-    for each in part.movements:
-        # one step from what was set is no way worth describing
-        if any(len(way) > 2 for way in each.ways):
-            ways = (" → ".join(map(labels.column, way)) for way in each.ways)
-            yield f"{labels.column(each.attribute)}: {'; '.join(ways)}."
 
 
 def movement_lines(part: Part, labels: Labels) -> Iterator[str]:
