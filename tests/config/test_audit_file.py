@@ -125,6 +125,13 @@ def test_what_is_written_reaches_the_audit(
     assert arguments == PLAIN | expected
 
 
+def test_the_threshold_of_a_score_is_in_its_units(tmp_path: Path) -> None:
+    text = LOAN.replace("tau: 0.05", "tau: 2500").replace("negative: -1", "worse: higher")
+    text = text.replace(" > 225000", "")
+    _, _, arguments = read_arguments(text, folder=tmp_path, name="audit.yaml")
+    assert arguments["tau"] == 2500
+
+
 def test_a_file_and_the_same_call_give_the_same_audit(tmp_path: Path) -> None:
     table = mm.datasets.loan(n=800, seed=1)
     table.to_csv(tmp_path / "loan.csv", sep=";", index=False)

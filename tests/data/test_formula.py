@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mutandis.data.formula import Formula
-from mutandis.errors import FormulaError, MissingValuesError, UnknownColumnError
+from mutandis.errors import FormulaError, MissingValuesError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -119,16 +119,6 @@ def test_nothing_grows_together_with_a_name_in_backticks() -> None:
 
 def test_a_column_may_be_called_like_a_function() -> None:
     assert value("min(min, `abs`) + where", min=X, abs=Y, where=X) == [2.0, 4.5, -4.0]
-
-
-def test_names_come_in_order_of_first_appearance() -> None:
-    assert Formula.parse("where(d > b, min(c, a), b) < d").names == ("d", "b", "c", "a")
-
-
-def test_lines_and_the_space_around_do_not_matter() -> None:
-    formula = Formula.parse("\n  x > 1\n  and\ty > 0\r\n")
-    assert formula.evaluate(COLUMNS).tolist() == [False, True, False]
-    assert formula.text.startswith("x > 1")
 
 
 def test_equal_text_makes_equal_formulas_and_the_tree_stays_out_of_sight() -> None:
@@ -239,10 +229,6 @@ def test_numbers_of_any_type_are_read_as_float64(column: NDArray[Any]) -> None:
     assert value("2 * a", a=column) == [2.0, 0.0, 2.0]
 
 
-def test_booleans_in_an_object_column_are_truths() -> None:
-    assert value("not a", a=np.array([True, False, np.True_], dtype=object)) == [False, True, False]
-
-
 @pytest.mark.parametrize(
     "column",
     [np.array(["u", "v", "u"]), np.array(["u", "v", "u"], dtype=np.dtypes.StringDType())],
@@ -282,15 +268,6 @@ def test_other_columns_are_refused_without_quoting_a_cell(column: NDArray[Any]) 
         value("a == 1", a=column)
     assert "secret" not in str(caught.value)
     assert "0000" not in str(caught.value)
-
-
-def test_columns_that_the_formula_does_not_name_are_not_looked_at() -> None:
-    assert value("x", other=np.array([np.nan] * 3)) == X.tolist()
-
-
-def test_an_unknown_name_is_named() -> None:
-    with pytest.raises(UnknownColumnError, match="reads 'salary', which the 4 columns"):
-        value("salary > x")
 
 
 def test_lengths_must_agree() -> None:
@@ -357,46 +334,32 @@ TEXT = np.array(["cook", "clerk", "cook"], dtype=object)
     ("text", "found", "character"),
     [
         ("1 + x.real", "'x.real' (character 5): the attribute access", 5),
-        ("x.__class__.__bases__", "attribute access", 1),
         ("().__class__", "attribute access", 1),
         ("'a'.upper() == x", "calls something", 1),
         ("__import__('os').system('ls')", "calls something", 1),
-        ("__import__('os')", "calls something", 1),
-        ("open('file')", "calls something", 1),
         ("eval(x)", "calls something", 1),
         ("(x)(y)", "calls something", 1),
         ("`abs`(x)", "calls something", 1),
-        ("abs(abs)(x)", "calls something", 1),
         ("x > __builtins__", "two underscores", 5),
         ("__x", "two underscores", 1),
         ("x[0]", "subscript", 1),
-        ("x[0:1]", "subscript", 1),
         ("[x, y]", "list of values", 1),
-        ("x, y", "list of values", 1),
         ("()", "list of values", 1),
         ("{x: y}", "form Dict", 1),
-        ("{x}", "form Set", 1),
         ("2 * (x := 3)", "assignment", 6),
         ("abs(*x)", "starred", 5),
         ("lambda: x", "'lambda' (character 1) is a reserved word", 1),
         ("[a for a in x]", "reserved word", 4),
-        ("(a async for a in x)", "reserved word", 4),
         ("x if flag else y", "reserved word", 3),
-        ("x in y", "reserved word", 3),
-        ("x is y", "reserved word", 3),
-        ("await x", "reserved word", 1),
-        ("yield", "reserved word", 1),
         ("True", "reserved word", 1),
         ("x == None", "reserved word", 6),
         ("class > 3", "in backticks: `class`", 1),
         ("...", "not a decimal number", 1),
         ("x // y", "operator //", 1),
         ("x % y", "operator %", 1),
-        ("x @ y", "operator @", 1),
         ("(x > 1) & (y > 1)", "write `and`", 1),
         ("(x > 1) | (y > 1)", "write `or`", 1),
         ("x ^ 2", "a power is written **", 1),
-        ("x << 2", "form LShift", 1),
         ("~flag", "write `not`", 1),
         ("f'{x}' == job", "runs into", 2),
         ("b'x' == job", "runs into", 2),
@@ -408,8 +371,6 @@ TEXT = np.array(["cook", "clerk", "cook"], dtype=object)
         ("0x1F", "runs into", 2),
         ("1and x", "runs into", 2),
         ("x`a`", "runs into", 2),
-        ("`a`x", "runs into", 4),
-        ("`a`'b'", "runs into", 4),
         ("``", "nothing between", 1),
         ("`a", "does not close", 1),
         ("job == 'a", "does not close", 8),
@@ -420,7 +381,6 @@ TEXT = np.array(["cook", "clerk", "cook"], dtype=object)
         ("x\0y", "'\\x00'", 2),
         ("x\u00a0+ y", "'\\xa0'", 2),
         ("x\u202e+ y", "'\\u202e'", 2),
-        ("x + '", "does not close", 5),
         ("'cook'", "allowed only beside", 1),
         ("job < 'cook'", "allowed only beside", 7),
         ("job == 'cook' < 'd'", "allowed only beside", 8),
@@ -432,16 +392,12 @@ TEXT = np.array(["cook", "clerk", "cook"], dtype=object)
         ("x ** -16.5", "exponent '-16.5'", 6),
         ("x ** (1 + 1)", "exponent '1 + 1'", 7),
         ("x ** -y", "exponent '-y'", 6),
-        ("x ** --2", "exponent '--2'", 6),
         ("1e999 > x", "too large a number", 1),
         ("x < " + "1" * 3_900, "too large a number", 5),
         ("round(x, y)", "whole number of digits", 1),
-        ("round(x, 1.5)", "whole number of digits", 1),
         ("round(x, 16)", "whole number of digits", 1),
         ("round(x, 1, 2)", "round takes 1 or 2 arguments", 1),
         ("abs()", "abs takes 1 argument ", 1),
-        ("abs(x, y)", "abs takes 1 argument ", 1),
-        ("min(x)", "min takes 2 or more arguments", 1),
         ("where(flag, x)", "where takes 3 arguments", 1),
         ("abs(x=x)", "without names", 1),
         ("max(x, y, **x)", "without names", 1),
@@ -493,13 +449,6 @@ def test_what_cannot_be_parsed_is_placed(text: str, character: int | None) -> No
         assert f"near character {character}:" in str(caught.value)
 
 
-def test_an_error_lists_what_is_allowed() -> None:
-    with pytest.raises(FormulaError) as caught:
-        Formula.parse("x.y")
-    for allowed in ("backticks", "numbers", "**", "and", "where", "sqrt"):
-        assert allowed in str(caught.value)
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -518,27 +467,21 @@ def test_formulas_that_are_too_large_or_too_deep(text: str) -> None:
         Formula.parse(text)
 
 
-@pytest.mark.parametrize("text", ["(" * 100_000, "x" + " " * 4_000, "1" * 5_000])
-def test_long_text_is_not_even_parsed(text: str) -> None:
-    with pytest.raises(FormulaError, match=f"has {len(text)} characters; at most 4000"):
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "is empty"),
+        ("  \n", "is empty"),
+        (None, "not NoneType"),
+        (b"x > 1", "not bytes"),
+        ("x == '\ud800'", "half a character"),
+        ("(" * 100_000, "has 100000 characters; at most 4000"),
+        ("x" + " " * 4_000, "has 4001 characters; at most 4000"),
+    ],
+)
+def test_what_is_no_text_is_not_even_parsed(text: Any, said: str) -> None:
+    with pytest.raises(FormulaError, match=said):
         Formula.parse(text)
-
-
-@pytest.mark.parametrize("text", ["", "  \n"])
-def test_empty_text(text: str) -> None:
-    with pytest.raises(FormulaError, match="is empty"):
-        Formula.parse(text)
-
-
-@pytest.mark.parametrize("text", [None, 3, b"x > 1", ["x"]])
-def test_a_formula_is_text(text: Any) -> None:
-    with pytest.raises(FormulaError, match=f"not {type(text).__name__}"):
-        Formula.parse(text)
-
-
-def test_half_characters() -> None:
-    with pytest.raises(FormulaError, match="half a character"):
-        Formula.parse("x == '\ud800'")
 
 
 @given(st.text(max_size=60))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -151,12 +151,6 @@ def test_changed_columns_are_written_into_every_frame(
     assert people.numbers("salary").tolist() == applicants["salary"]
 
 
-def test_whole_numbers_may_become_fractions(as_frame: AsFrame, columns_of: ColumnsOf) -> None:
-    people = Population.from_frame(as_frame({"age": [30, 40]}), columns=["age"])
-    changed = people.with_columns({"age": Numbers(np.array([30.25, 40.0]))})
-    assert columns_of(changed.frame()) == {"age": [30.25, 40.0]}
-
-
 def test_truth_values_read_as_numbers_are_not_rounded_to_truth(columns_of: ColumnsOf) -> None:
     continuous = [Attribute(name="owner", kind=AttributeKind.CONTINUOUS)]
     people = Population.from_frame({"owner": [True, False]}, attributes=continuous)
@@ -186,19 +180,6 @@ def test_changed_names_keep_the_type_of_their_column(frame: Any, columns_of: Col
         assert changed["x"].dtype == frame["x"].dtype
 
 
-def test_changed_codes_keep_the_width_of_their_column() -> None:
-    nominal = [Attribute(name="x", kind=AttributeKind.NOMINAL)]
-    for frame in (
-        pd.DataFrame({"x": np.array([1, 0], dtype=np.int8)}),
-        pd.DataFrame({"x": pd.array([1, 0], dtype="Int64")}),
-        pd.DataFrame({"x": pd.array([True, False], dtype="boolean")}),
-    ):
-        people = Population.from_frame(frame, attributes=nominal)
-        changed = people.with_columns({"x": people.categories("x").filled(0)}).frame()
-        assert changed["x"].tolist() == [0, 0]
-        assert changed["x"].dtype == frame["x"].dtype
-
-
 def test_a_level_that_no_row_has_can_be_written(as_frame: AsFrame, columns_of: ColumnsOf) -> None:
     ordinal = [
         Attribute(name="grade", kind=AttributeKind.ORDINAL, levels=("low", "high", "highest"))
@@ -221,48 +202,6 @@ def test_a_new_level_is_never_lost_in_a_closed_type(frame: Any, columns_of: Colu
     people = Population.from_frame(frame, columns=["x"])
     changed = people.with_columns({"x": Categories(np.array([1, 0]), ("a", "new"))})
     assert columns_of(changed.frame()) == {"x": ["new", "a"]}
-
-
-@given(st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=8), st.data())
-def test_any_change_of_names_is_written_row_by_row(names: list[str], data: st.DataObject) -> None:
-    index = data.draw(st.lists(st.integers(0, 3), min_size=len(names), max_size=len(names)))
-    codes = data.draw(st.lists(st.integers(0, 2), min_size=len(names), max_size=len(names)))
-    people = Population.from_frame(pd.DataFrame({"x": names}, index=index), columns=["x"])
-    changed = people.with_columns({"x": Categories(np.array(codes), ("c", "a", "new"))})
-    assert changed.frame()["x"].tolist() == [("c", "a", "new")[code] for code in codes]
-
-
-def test_new_values_come_one_a_row(applicants: Table) -> None:
-    people = Population.from_frame(applicants, columns=["salary"])
-    with pytest.raises(AlignmentError, match="'salary' has 2 new values for 3 rows"):
-        people.with_columns({"salary": Numbers(np.zeros(2))})
-
-
-def test_new_values_are_complete(applicants: Table) -> None:
-    people = Population.from_frame(applicants, columns=["salary", "job"])
-    with pytest.raises(MissingValuesError, match="'salary' has 1 missing and 1 infinite"):
-        people.with_columns({"salary": Numbers(np.array([np.nan, 1.0, np.inf]))})
-    with pytest.raises(MissingValuesError, match="'job' has 2 missing"):
-        people.with_columns({"job": Categories(np.array([-1, 0, -1]), ("cook",))})
-
-
-def test_only_columns_that_were_read_can_be_changed_or_asked_for(applicants: Table) -> None:
-    people = Population.from_frame(applicants, columns=["salary"])
-    for ask in (
-        lambda: people.with_columns({"job": Numbers(np.zeros(3))}),
-        lambda: people.numbers("job"),
-        lambda: people.categories("job"),
-    ):
-        with pytest.raises(UnknownColumnError, match=r"'job'\. The population holds 'salary'"):
-            ask()
-
-
-def test_a_column_has_one_form(applicants: Table) -> None:
-    people = Population.from_frame(applicants, columns=["salary", "job"])
-    with pytest.raises(KindError, match="'job' holds names, not numbers"):
-        people.numbers("job")
-    with pytest.raises(KindError, match="'salary' holds numbers, not names"):
-        people.categories("salary")
 
 
 def test_missing_values_are_counted_by_column(as_frame: AsFrame) -> None:
@@ -304,90 +243,10 @@ def test_incomplete_rows_are_dropped_and_counted(as_frame: AsFrame, columns_of: 
     assert named.positions.tolist() == [2, 4]
 
 
-def test_no_complete_row(as_frame: AsFrame) -> None:
-    frame = as_frame({"a": [None, 1.0], "b": [1.0, None]})
-    with pytest.raises(InputError, match="'a' has 1 missing, 'b' has 1 missing"):
-        Population.from_frame(frame, columns=["a", "b"], missing="drop")
-
-
-def test_unknown_ways_with_missing_values_are_refused(applicants: Table) -> None:
-    with pytest.raises(PlanError, match="missing='ignore' is unknown"):
-        Population.from_frame(applicants, missing=cast("Any", "ignore"))
-
-
-@pytest.mark.parametrize(
-    "frame", [{"a": []}, pd.DataFrame({"a": [1.0]}).head(0), pl.DataFrame({"a": []})]
-)
-def test_an_empty_table_is_refused(frame: Any) -> None:
-    with pytest.raises(InputError, match="The table has no rows"):
-        Population.from_frame(frame, columns=["a"])
-
-
-def test_a_table_without_columns_is_refused() -> None:
-    with pytest.raises(InputError, match="The table has no rows"):
-        Population.from_frame({})
-
-
-def test_a_population_without_columns_still_has_rows(
-    applicants: Table, columns_of: ColumnsOf
-) -> None:
-    people = Population.from_frame(applicants)
-    assert len(people) == 3
-    assert columns_of(people.frame()) == applicants
-
-
-def test_unknown_columns_are_named_with_the_nearest(as_frame: AsFrame, applicants: Table) -> None:
-    with pytest.raises(UnknownColumnError, match=r"'Salary'\. Did you mean 'salary'\?") as caught:
-        Population.from_frame(as_frame(applicants), columns=["job", "Salary"])
-    assert "'salary', 'job', 'gender', 'note'" in str(caught.value)
-    with pytest.raises(UnknownColumnError, match=r"'zip'\. The table's columns"):
-        Population.from_frame(as_frame(applicants), id="zip")
-
-
 def test_many_columns_are_not_all_listed() -> None:
     with pytest.raises(UnknownColumnError, match=r"'column29' and 5 more\.$") as caught:
         check_columns(["missing"], [f"column{place}" for place in range(35)])
     assert "column30" not in str(caught.value)
-
-
-def test_names_that_are_no_text_do_not_disturb() -> None:
-    frame = pd.DataFrame([[1, 2]], columns=cast("Any", [0, "salary"]))
-    assert Population.from_frame(frame, columns=["salary"]).numbers("salary").tolist() == [2.0]
-    with pytest.raises(UnknownColumnError, match="Did you mean 'salary'"):
-        Population.from_frame(frame, columns=["salaries"])
-
-
-@pytest.mark.parametrize(
-    "frame",
-    [
-        pd.DataFrame([[1, 2, 3]], columns=["a", "b", "a"]),
-        pa.Table.from_arrays([pa.array([1])] * 3, names=["a", "b", "a"]),
-    ],
-)
-def test_columns_of_the_same_name_are_refused(frame: Any) -> None:
-    with pytest.raises(InputError, match=r"several columns of the same name: 'a'\. Rename"):
-        Population.from_frame(frame, columns=["b"])
-
-
-@pytest.mark.parametrize("table", [None, 3, "table.csv", [1, 2], np.zeros((2, 2)), pd.Series([1])])
-def test_what_is_no_table_is_refused(table: Any) -> None:
-    with pytest.raises(InputError, match=f"Cannot read a table from {type(table).__name__}"):
-        open_frame(table)
-
-
-@pytest.mark.parametrize("columns", [{"a": [1, 2], "b": [1]}, {"a": 1}])
-def test_a_dict_that_is_no_table_is_refused(columns: Any) -> None:
-    with pytest.raises(InputError, match="Cannot read a table from this dict"):
-        open_frame(columns)
-
-
-def test_a_column_is_declared_in_one_way(applicants: Table) -> None:
-    ordinal = Attribute(name="job", kind=AttributeKind.ORDINAL, levels=("cook", "clerk"))
-    nominal = Attribute(name="job", kind=AttributeKind.NOMINAL)
-    with pytest.raises(PlanError, match="'job' is declared as ordinal and as nominal"):
-        Population.from_frame(applicants, attributes=[ordinal, nominal])
-    people = Population.from_frame(applicants, attributes=[ordinal, ordinal])
-    assert people.categories("job").levels == ("cook", "clerk")
 
 
 @pytest.mark.parametrize("ids", [["x", "a", "m"], [30, 10, 20], [0.5, 1.5, -2.0], [True, "no", 2]])
@@ -396,18 +255,27 @@ def test_ids_are_the_columns_own_values(ids: list[Any]) -> None:
     assert people.ids.tolist() == ids
 
 
-def test_ids_are_text_in_every_frame(as_frame: AsFrame, applicants: Table) -> None:
-    people = Population.from_frame(as_frame(applicants), id="note")
-    assert people.ids.tolist() == applicants["note"]
-    assert people.positions.tolist() == [0, 1, 2]
+NOMINAL = Attribute(name="job", kind=AttributeKind.NOMINAL)
+ORDINAL = Attribute(name="job", kind=AttributeKind.ORDINAL, levels=("cook", "clerk"))
+NOTES = Attribute(name="note", kind=AttributeKind.CONTINUOUS)
 
 
-@pytest.mark.parametrize("ids", [[SECRET, SECRET, "b", "a"], [1, 1, 2, 3], [1.0, 1.0, 2.0, 3.0]])
-def test_repeated_ids_are_refused(as_frame: AsFrame, ids: list[Any]) -> None:
-    with pytest.raises(
-        InputError, match=r"'name' has 4 rows but only 3 distinct values\. .*leave id= out"
-    ) as caught:
-        Population.from_frame(as_frame({"name": ids}), id="name")
+@pytest.mark.parametrize(
+    ("options", "error", "said"),
+    [
+        ({"missing": "ignore"}, PlanError, r"missing='ignore' is unknown"),
+        ({"columns": ["job", "Salary"]}, UnknownColumnError, r"Did you mean 'salary'\?"),
+        ({"id": "zip"}, UnknownColumnError, r"'zip'\. The table's columns are 'salary', 'job'"),
+        ({"attributes": [ORDINAL, NOMINAL]}, PlanError, "declared as ordinal and as nominal"),
+        ({"attributes": [NOTES]}, KindError, "'note' is to be read as numbers"),
+        ({"id": "job"}, InputError, r"has 3 rows but only 2 distinct values\. .*leave id= out"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_without_a_cell(
+    as_frame: AsFrame, applicants: Table, options: Any, error: Any, said: str
+) -> None:
+    with pytest.raises(error, match=said) as caught:
+        Population.from_frame(as_frame(applicants), **options)
     assert SECRET not in str(caught.value)
 
 
@@ -418,11 +286,64 @@ def test_missing_ids_are_refused(as_frame: AsFrame, ids: list[Any]) -> None:
     assert SECRET not in str(caught.value)
 
 
-def test_a_column_of_the_wrong_kind_is_not_quoted(as_frame: AsFrame, applicants: Table) -> None:
-    continuous = [Attribute(name="note", kind=AttributeKind.CONTINUOUS)]
-    with pytest.raises(KindError, match="'note' is to be read as numbers") as caught:
-        Population.from_frame(as_frame(applicants), attributes=continuous)
-    assert SECRET not in str(caught.value)
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (None, "Cannot read a table from NoneType"),
+        ("table.csv", "Cannot read a table from str"),
+        (np.zeros((2, 2)), "Cannot read a table from ndarray"),
+        (pd.Series([1]), "Cannot read a table from Series"),
+        ({"a": [1, 2], "b": [1]}, "Cannot read a table from this dict"),
+        ({"a": 1}, "Cannot read a table from this dict"),
+        ({"a": []}, "The table has no rows"),
+        (pl.DataFrame({"a": []}), "The table has no rows"),
+        ({}, "Unknown column 'a'"),
+        ({"a": [None, None]}, "No row has all the values that are needed: 'a' has 2 missing"),
+        (pd.DataFrame([[1, 2, 3]], columns=["a", "b", "a"]), "several columns of the same name"),
+        (
+            pa.Table.from_arrays([pa.array([1])] * 3, names=["a", "b", "a"]),
+            r"several columns of the same name: 'a'\. Rename",
+        ),
+    ],
+)
+def test_what_is_no_table_is_refused(table: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Population.from_frame(table, columns=["a"], missing="drop")
+
+
+@pytest.mark.parametrize(
+    ("ask", "error", "said"),
+    [
+        (lambda p: p.numbers("job"), KindError, "'job' holds names, not numbers"),
+        (lambda p: p.categories("salary"), KindError, "'salary' holds numbers, not names"),
+        (lambda p: p.numbers("note"), UnknownColumnError, r"'note'\. The population holds"),
+        (
+            lambda p: p.with_columns({"note": Numbers(np.zeros(3))}),
+            UnknownColumnError,
+            r"'note'\. The population holds 'salary', 'job'",
+        ),
+        (
+            lambda p: p.with_columns({"salary": Numbers(np.zeros(2))}),
+            AlignmentError,
+            "'salary' has 2 new values for 3 rows",
+        ),
+        (
+            lambda p: p.with_columns({"salary": Numbers(np.array([np.nan, 1.0, np.inf]))}),
+            MissingValuesError,
+            "'salary' has 1 missing and 1 infinite",
+        ),
+        (
+            lambda p: p.with_columns({"job": Categories(np.array([-1, 0, -1]), ("cook",))}),
+            MissingValuesError,
+            "'job' has 2 missing",
+        ),
+    ],
+)
+def test_columns_have_one_form_and_new_values_fit(
+    applicants: Table, ask: Any, error: Any, said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        ask(Population.from_frame(applicants, columns=["salary", "job"]))
 
 
 def people(rows: int) -> Population:
@@ -493,19 +414,6 @@ def test_the_sign_of_zero_is_a_difference() -> None:
     base = Population.from_frame({"x": [0.0, 1.0, 2.0]}, columns=["x"])
     kept = as_overlay(base.with_columns({"x": Numbers(np.array([-0.0, 1.0, 2.0]))}), base)
     assert np.signbit(kept.numbers("x")[0])
-
-
-def test_where_most_rows_differ_nothing_is_gained() -> None:
-    base = people(10)
-    changed = base.with_columns({"pay": Numbers(base.numbers("pay") + 1.0)})
-    assert as_overlay(changed, base) is changed
-
-
-def test_names_that_the_other_table_never_had_are_kept() -> None:
-    base = people(10)
-    other = Categories(base.categories("job").codes, ("clerk", "pilot"))
-    kept = as_overlay(base.with_columns({"job": other}), base)
-    assert kept.categories("job").levels == ("clerk", "pilot")
 
 
 def test_a_patch_of_another_kind_is_refused() -> None:
