@@ -19,7 +19,6 @@ from mutandis.outcomes.intervals import (
     Shares,
     constrained_shares,
     find_crossing,
-    miettinen_nurminen,
     score_statistic,
     wald,
 )
@@ -185,36 +184,6 @@ def test_constrained_shares_are_the_most_likely(
     assert ours == pytest.approx(numeric, abs=2e-5)
 
 
-@pytest.mark.parametrize("case", PAIRS)
-def test_the_bounds_are_where_the_numeric_score_is_critical(case: str) -> None:
-    x, m, y, n = PAIRS[case]
-    low, high, _ = one("miettinen-nurminen", share(x, m), share(y, n))
-
-    def statistic(difference: float) -> float:
-        p = most_likely((x, m, y, n), difference)
-        q = p - difference
-        variance = (p * (1 - p) / m + q * (1 - q) / n) * (m + n) / (m + n - 1)
-        return (x / m - y / n - difference) / math.sqrt(variance)
-
-    assert statistic(low) == pytest.approx(norm.ppf(0.95), abs=1e-4)
-    if high < 1:
-        assert statistic(high) == pytest.approx(norm.ppf(0.05), abs=1e-4)
-
-
-@pytest.mark.parametrize("sizes", [(5, 5), (15, 15), (7, 30), (16, 4)])
-def test_statsmodels_gives_the_same_bounds(sizes: tuple[int, int]) -> None:
-    proportion = pytest.importorskip("statsmodels.stats.proportion")
-    control, test = all_pairs(*sizes)
-    found = wald(control, test, tau=0.0, alpha=0.05)
-    expected = [
-        proportion.confint_proportions_2indep(x, sizes[0], y, sizes[1], method="wald", alpha=0.1)
-        for x, y in zip(control.marks[:, 0], test.marks[:, 0], strict=True)
-    ]
-    lows, highs = np.array(expected).T
-    assert np.allclose(found.low, lows, rtol=0, atol=1e-12)
-    assert np.allclose(found.high, highs, rtol=0, atol=1e-12)
-
-
 # --- invariants --------------------------------------------------------------------------------
 
 
@@ -258,23 +227,6 @@ def test_intervals_contain_the_difference_and_mirror(
     assert mirrored == pytest.approx((-high, -low, 1 - p_value), abs=1e-12)
     if name == "miettinen-nurminen":
         assert -1 <= low < high <= 1
-
-
-@pytest.mark.slow
-@settings(max_examples=200, deadline=None)
-@given(control=shares(), test=shares(), times=st.integers(2, 9), alpha=levels)
-def test_the_default_shrinks_as_groups_grow(
-    control: Sums, test: Sums, times: int, alpha: float
-) -> None:
-    def width(factor: int) -> float:
-        grown = [
-            Sums.of(marks=s.marks[:, 0] * factor, places=s.places * factor, parts=s.parts[:, 0])
-            for s in (control, test)
-        ]
-        found = miettinen_nurminen(*grown, tau=0.0, alpha=alpha)
-        return float(found.high[0] - found.low[0])
-
-    assert width(times) < width(1)
 
 
 @settings(max_examples=50, deadline=None)

@@ -20,7 +20,7 @@ from mutandis.outcomes.outcome import Outcome, Rule
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-ROWS = np.random.default_rng(3).integers(0, 4, 300)
+ROWS: Any = np.random.default_rng(3).integers(0, 4, 300)
 
 
 @dataclass(frozen=True)
