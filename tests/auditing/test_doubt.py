@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from statistics import NormalDist, variance
 from typing import Any
@@ -71,59 +70,6 @@ def doubted(decisions: pd.DataFrame) -> Doubted:
     doubt = mm.Uncertainty(refits=6, tipping=False)
     found = mm.audit(decisions, **SETTINGS, uncertainty=doubt, seed=11)
     return Doubted(found, refitted_audits(decisions, 6, seed=11))
-
-
-def test_a_rule_is_asked_about_her_counterfactual_in_every_refit(doubted: Doubted) -> None:
-    found, alone = doubted.found, doubted.alone
-    said = {}
-    for person in found.findings()["id"]:
-        case, others = found.case(person), [each.case(person).outcome_cf for each in alone]
-        likewise = others.count(case.outcome_cf)
-        told = case.explain_own_case()
-        assert told.endswith(f"; the rule decides so in {likewise} of 6 refits.")
-        assert told in " ".join(str(case).split())
-        said[likewise] = told
-    assert len(said) > 2
-
-
-class Bank:
-    """A decision maker of other origin: what it costs to ask is not known."""
-
-    def decide(self, frame: Any) -> Any:
-        return frame["AnnualSalary"] > 50_000
-
-
-def test_other_decision_makers_are_not_asked_again(decisions: pd.DataFrame) -> None:
-    settings = {**SETTINGS, "decision": Bank(), "ks": (5,), "methods": ["cf", "cst_matched"]}
-    none = mm.Uncertainty(refits=0)
-    asked = mm.audit(decisions, **settings, uncertainty=none)
-    told = asked.case(asked.findings()["id"].iloc[0]).explain_own_case()
-    assert "A second reading" in told
-    assert "refits" not in told
-
-
-def test_draws_are_counted_beside_refits() -> None:
-    rng = np.random.default_rng(1)
-    woman = np.arange(120) % 2
-    jobs = rng.poisson(np.exp(1 - 0.5 * woman)).astype(float)
-    found = mm.audit(
-        {"woman": woman, "jobs": jobs, "granted": np.where(jobs > 1, "yes", "no")},
-        outcome="granted",
-        negative="no",
-        protected=mm.Protection("woman", value=1, reference=0),
-        attributes={"jobs": "continuous"},
-        worldview=mm.Worldview({"jobs": mm.Count("woman")}),
-        decision="jobs > 1",
-        ks=(5,),
-        uncertainty=mm.Uncertainty(draws=10, refits=4, tipping=False),
-    )
-    for person in found.findings()["id"]:
-        case = found.case(person)
-        share = case.outcome_cf_share
-        assert share is not None
-        told = re.search(r"in (\d+) of 14 draws and refits\.$", case.explain_own_case())
-        assert told is not None
-        assert 0 <= int(told[1]) - round(10 * share) <= 4
 
 
 def test_the_variance_over_refits_is_added_under_the_null(doubted: Doubted) -> None:

@@ -257,22 +257,6 @@ def mixed_audit(**options: Any) -> mm.Audit:
     )
 
 
-@pytest.mark.parametrize("distance", ["gower", "heom", "mahalanobis"])
-def test_radii_that_were_counted_are_those_that_a_search_would_find(distance: Any) -> None:
-    found = mixed_audit(similarity=mm.Similarity(distance=distance))
-    study, embedding = found.study, found.ground.engine.embedding
-    support = found.measure_support("cst_matched", 9)
-    assert len(study.strata) == 2
-    for stratum in study.strata:
-        points = embedding.apply(study.population, stratum.control).points
-        radii = typical_radii(points, embedding.metric, 9)
-        assert len(radii) == SAMPLE
-        expected = np.percentile(radii, [50, 95, 99])
-        mine = np.isin(study.people, stratum.complainants)
-        reach = [getattr(support.control, name)[mine] for name in ("typical", "large", "limit")]
-        assert [set(each.tolist()) for each in reach] == [{each} for each in expected.tolist()]
-
-
 def test_each_one_is_told_her_own_reason() -> None:
     found = mixed_audit(similarity=mm.Similarity(max_distance=0.01, min_group=3))
     kinds = set()

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.auditing.doubt import doubt_decision
 from mutandis.auditing.sentences import answer_own_case, explain, explain_drawn, explain_own_case
 from mutandis.engine.methods import CST_MATCHED
 from mutandis.errors import PlanError, printable
@@ -136,13 +135,8 @@ class Case:
         return answer_own_case(self.own_result(), self.audit.plan)
 
     def explain_own_case(self) -> str:
-        """Say what was decided on her, and on the people most like her own counterfactual.
-
-        Where a rule is b(), also in how many draws and refits it decides on her counterfactual as
-        it does here.
-        """
-        decided = {"decided_likewise": doubt_decision(self.audit, self.place)}
-        return explain_own_case(self.own_result() | decided, self.audit.plan)
+        """Describe what was decided on her, and on the people most like her own counterfactual."""
+        return explain_own_case(self.own_result(), self.audit.plan)
 
     def own_result(self) -> dict[str, Any]:
         """Give her row of the headline, with what the matched comparison says of her own case."""

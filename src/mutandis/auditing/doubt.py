@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.auditing.results import compare_groups, evaluate_ground
-from mutandis.decision.maker import describe_maker
-from mutandis.decision.rule import Rule
 from mutandis.engine.engine import Engine
 from mutandis.engine.study import World
 from mutandis.engine.tally import Pair, join_pairs
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
     from mutandis.geometry.index import Progress
     from mutandis.verdicts.findings import Findings
 
-__all__ = ["DRAWS", "REFITS", "doubt_decision", "doubt_verdict", "refits_of", "weigh_doubt"]
+__all__ = ["DRAWS", "REFITS", "doubt_verdict", "refits_of", "weigh_doubt"]
 
 DRAWS, REFITS = 20, 20
 """How many draws and refits are made where nothing else is asked for."""
@@ -181,9 +179,11 @@ def doubt_verdict(audit: Audit, place: int) -> float | None:
     could fall, where the headline is not the matched comparison, and where refits take too long
     or the equations cannot be fitted to resampled rows.
     """
-    plan, ground = audit.plan, audit.ground
+    plan, ground, worldview = audit.plan, audit.ground, audit.plan.worldview
     (method, k), found, own = plan.choose(None, None), audit.results.headline, np.array([place])
-    if not method.matched or not _can_refit(plan) or not found.comparison.evidence[place]:
+    if worldview is None or worldview.latents or len(plan.population) > _MANY_ROWS:
+        return None
+    if not method.matched or not found.comparison.evidence[place]:
         return None
     engine = Engine(replace(ground.study, ks=(k,)), threads=ground.engine.threads)
     try:
@@ -196,38 +196,3 @@ def doubt_verdict(audit: Audit, place: int) -> float | None:
     pairs = [Pair(control=each.control, test=each.test.with_doubt(doubt)) for each in pairs]
     share = _share_that_stays(plan, method, found.take(own), found.p_value_bound()[own], pairs)
     return float(share[0])
-
-
-def doubt_decision(audit: Audit, place: int) -> tuple[int, str] | None:
-    """Count the draws and refits in which b() decides on one counterfactual as it does here.
-
-    The second value names all of them: "20 refits". None unless b() is a rule, which can be asked
-    at any time, and where refits take too long or cannot be made.
-    """
-    plan, world = audit.plan, audit.ground.world
-    described = {} if plan.decision is None else describe_maker(plan.decision)
-    is_rule = plan.outcome.kind.two_sided and described.get("kind") == "rule"
-    if world.decided is None or len(audit.grounds) > 1 or not (is_rule and _can_refit(plan)):
-        return None
-    rule, row = Rule.parse(described["rule"]), audit.study.people[[place]]
-
-    def refuses(other: Population) -> bool:
-        person = other.take(row)
-        columns = {name: person.as_read_by_rules(name) for name in rule.names}
-        return not rule.decide_columns(columns, rows=1)[0]
-
-    try:
-        refused = [refuses(each) for each in audit.ground.refits()]
-    except EquationError:
-        return None
-    worlds = f"{len(refused)} refits"
-    if world.decided_parts is not None:
-        refused += world.decided_parts[:, place].tolist()
-        worlds = f"{len(refused)} draws and refits"
-    return refused.count(bool(world.decided[row[0]])), worlds
-
-
-def _can_refit(plan: Plan) -> bool:
-    """Return whether refits are possible, and made while the reader of a case waits."""
-    worldview = plan.worldview
-    return worldview is not None and not worldview.latents and len(plan.population) <= _MANY_ROWS

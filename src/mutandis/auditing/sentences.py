@@ -228,9 +228,7 @@ def _second_reading(result: Mapping[str, Any], plan: Plan) -> str:
     if result["outcome_cf"] is None:
         return ""
     decided = plan.words.counterfactual(result["outcome_cf"], result["outcome"])
-    number, worlds = result.get("decided_likewise") or (0, "")
-    likewise = f"; the rule decides so in {number} of {worlds}" if worlds else ""
-    return f" A second reading, given {_basis(plan)}: her counterfactual {decided}{likewise}."
+    return f" A second reading, given {_basis(plan)}: her counterfactual {decided}."
 
 
 # --- reasons and values --------------------------------------------------------------------------

@@ -108,11 +108,11 @@ def measure_support(
     reach = groups.test.reach
     return Support(
         ids=engine.study.population.ids[engine.study.people],
-        control=_reach(engine, tally, groups.control.reach, k, in_control=True),
+        control=_reach(engine, groups.control.reach, k, in_control=True),
         # matched groups are of the nearest few of each member of the control group
-        test=_reach(engine, tally, groups.test.radius, MATCHES)
+        test=_reach(engine, groups.test.radius, MATCHES)
         if reach is None
-        else _reach(engine, tally, reach, k),
+        else _reach(engine, reach, k),
         outside=_outside_range(engine, _centers(engine, world, tally, method)),
         insufficient=_reasons(engine.study, groups, method, min_group=min_group),
     )
@@ -150,7 +150,7 @@ def _reasons(
 
 
 def _reach(
-    engine: Engine, tally: Tally, radius: NDArray[np.float64], k: int, *, in_control: bool = False
+    engine: Engine, radius: NDArray[np.float64], k: int, *, in_control: bool = False
 ) -> Reach:
     """Compare the radius of each group with what is usual in its space."""
     study, embedding = engine.study, engine.embedding
@@ -158,25 +158,12 @@ def _reach(
     for stratum in study.strata:
         rows = stratum.control if in_control else stratum.test
         points = embedding.apply(study.population, rows).points
-        radii = _counted_radii(engine, tally, k, rows, points) if in_control else None
-        if radii is None:
-            radii = typical_radii(points, embedding.metric, k)
+        radii = typical_radii(points, embedding.metric, k)
         if len(radii):
             mine = np.searchsorted(study.people, stratum.complainants)
             usual[mine] = np.percentile(radii, _PERCENTILES)
     typical, large, limit = usual.T
     return Reach(radius=radius, typical=typical, large=large, limit=limit)
-
-
-def _counted_radii(
-    engine: Engine, tally: Tally, k: int, rows: NDArray[np.intp], points: Points
-) -> NDArray[np.float64] | None:
-    """Return the radii of control groups of a sample of rows, if all of it are complainants."""
-    people, sample = engine.study.people, rows[_sample(points, engine.embedding.metric)]
-    if tally.control is None or not np.isin(sample, people).all():
-        return None
-    radius = tally.control.found.radius[np.searchsorted(people, sample), tally.ks.index(k)]
-    return engine.embedding.metric.as_float(radius)
 
 
 def typical_radii(points: Points, metric: Metric, k: int) -> NDArray[np.float64]:
