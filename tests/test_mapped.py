@@ -76,14 +76,6 @@ def test_small_arrays_objects_and_constants_stay_in_memory(tmp_path: Path) -> No
         assert take(np.arange(100), slice(3, 5)).tolist() == [3, 4]
 
 
-def test_blocks_can_be_nested(tmp_path: Path) -> None:
-    with arrays_in_files(tmp_path):
-        with arrays_in_files(None):
-            assert not uses_files()
-        assert uses_files()
-    assert not uses_files()
-
-
 def write_parts(folder: Path, rows: int) -> pd.DataFrame:
     """Write columns of many types, some with gaps, into files of different lengths."""
     rng = np.random.default_rng(3)
@@ -118,15 +110,6 @@ def test_tables_are_read_a_part_at_a_time(tmp_path: Path, monkeypatch: pytest.Mo
     assert found.text == expected.text
     assert found.frame["whole"].tolist() == table["whole"].tolist()
     assert is_mapped(found.frame["number"].to_numpy())
-
-
-@pytest.mark.parametrize("columns", [["key"], ["number"], ["name", "flag"]])
-def test_some_columns_alone(tmp_path: Path, columns: list[str]) -> None:
-    write_parts(tmp_path / "table", 900)
-    expected = read_source(tmp_path / "table", columns=columns)
-    with arrays_in_files(tmp_path):
-        found = read_source(tmp_path / "table", columns=columns)
-    pd.testing.assert_frame_equal(found.frame, expected.frame)
 
 
 def test_names_and_rows_of_a_population_lie_in_files(tmp_path: Path) -> None:
@@ -211,7 +194,7 @@ def test_memory_hardly_grows_with_the_table(
         "scm.check._MOST_ROWS",
         "verdicts.compare._BLOCK",
         "engine.nearest._CHUNK",
-        "engine.matched._TAKEN",
+        "engine.pack._TAKEN",
         "store.findings_file._BLOCK",
     ):
         monkeypatch.setattr(f"mutandis.{name}", 1 << 12)

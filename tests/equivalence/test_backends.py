@@ -286,20 +286,6 @@ def test_brute_finds_what_fractions_find_among_a_hundred_rows() -> None:
     check_oracle(table, prepare(table))
 
 
-@pytest.mark.slow
-def test_backends_agree_on_a_thousand_continuous_rows() -> None:
-    rng = np.random.default_rng(11)
-    numbers = {name: rng.normal(size=1000).tolist() for name in ("x", "y", "z")}
-    table = Table(
-        tuple(Attribute(name=name, kind=AttributeKind.CONTINUOUS) for name in numbers),
-        numbers,
-        {name: rng.normal(scale=40, size=1000).tolist() for name in numbers},
-        (rng.random(1000) < 0.5).tolist(),
-    )
-    assert "lattice" not in str(prepare(table).embedding.rules)
-    check_backends(table)
-
-
 def test_the_complainant_is_excluded_and_equal_rows_stay() -> None:
     grade = Attribute(name="grade", kind=AttributeKind.CONTINUOUS)
     table = Table((grade,), {"grade": [1.0, 1.0, 1.0, 5.0]}, {"grade": [1.0] * 4}, [True] * 4)

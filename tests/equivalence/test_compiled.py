@@ -288,57 +288,9 @@ def test_kernels_compile_where_no_cache_can_be_written() -> None:
 
 
 @pytest.mark.slow
-def test_kernels_are_compiled_once(tmp_path: Path) -> None:
-    assert run_small_kernel(NUMBA_CACHE_DIR=str(tmp_path)) == 0
-    assert run_small_kernel(NUMBA_CACHE_DIR=str(tmp_path)) == 1
-
-
-@pytest.mark.slow
 def test_code_that_was_compiled_from_other_sources_is_not_used(tmp_path: Path) -> None:
     """A change in any file of kernels makes another folder, so that nothing stale is read."""
     assert run_small_kernel(NUMBA_CACHE_DIR=str(tmp_path)) == 0
     other = "import hashlib, numba\nnumba.__version__ += '.other'\n"
     assert run_small_kernel(other, NUMBA_CACHE_DIR=str(tmp_path)) == 0
     assert len(list((tmp_path / "__pycache__").iterdir())) == 2
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("cached", [False, True])
-def test_a_terminal_is_told_once_that_kernels_are_compiled(tmp_path: Path, *, cached: bool) -> None:
-    pty = pytest.importorskip("pty")
-    again = "least_distance(box, np.uint8(0), Costs(none, ()), np.array([3.0]), none, bits, 9.0)\n"
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
-    command = [sys.executable, "-W", "ignore", "-c", SMALL_KERNEL + again]
-    if cached:
-        subprocess.run(command, check=True, capture_output=True, env=environment)  # noqa: S603
-    ours, theirs = pty.openpty()
-    try:
-        subprocess.run(  # noqa: S603
-            command, check=True, stdout=subprocess.DEVNULL, stderr=theirs, env=environment
-        )
-        os.write(theirs, b"end")  # so that there is always something to read
-        said = ""
-        while not said.endswith("end"):
-            said += os.read(ours, 1000).decode()
-    finally:
-        os.close(ours)
-        os.close(theirs)
-    expected = "" if cached else "compiling the search once for this machine (about 10 s)\r\n"
-    assert said == expected + "end"
-
-
-@pytest.mark.slow
-def test_kernels_are_compiled_without_a_word_where_there_is_no_terminal() -> None:
-    nowhere = "from numba.core import caching\ncaching.CacheImpl._locator_classes = []\n"
-    done = subprocess.run(  # noqa: S603
-        [
-            sys.executable,
-            "-W",
-            "ignore",
-            "-c",
-            nowhere + "import gc\n" + SMALL_KERNEL + "assert gc.isenabled()\n",
-        ],
-        check=True,
-        capture_output=True,
-    )
-    assert not done.stderr

@@ -132,43 +132,6 @@ def test_steps_keep_nearly_everybody_out_who_is_not_near(most: int, *, squared: 
     assert 201 <= sum(found) <= most
 
 
-@pytest.mark.parametrize("away", [0, 40, 41, 10**4, 6 * 10**7])
-def test_squares_of_steps_are_a_bound_from_however_far(away: int) -> None:
-    """Where float64 holds a distance to the unit, no point is left out for its last one."""
-    rng = np.random.default_rng(9)
-    coordinates = rng.integers(0, 40, (60, 2))
-    low, order, none = coordinates.min(axis=0), np.arange(60, dtype=np.int32), np.empty(0)
-    no_slants, no_names = np.empty((60, 0), np.int64), np.empty((60, 0), np.int32)
-    grid = Grid(coordinates, no_slants, no_names, low)
-    tree = growth.grow(grid, none, order, leaf=60)
-    exact = Exact(exact_rows(grid, order), np.ones(60, dtype=np.int64), Costs(none, (2,)))
-    packed = steps.take_steps(tree, exact, np.empty(0, np.bool_))
-    sums, near = np.empty(steps.STRETCH, np.uint16), np.empty(steps.STRETCH + 1, np.int64)
-    for sign in (-1.0, 1.0):
-        center = np.array([sign * away, 7.0 + sign * away])
-        distances = ((exact.points - center) ** 2).sum(axis=1)
-        outside, rounding = steps.sum_steps(
-            packed, tree.boxes, 0, steps.STRETCH, exact.costs, center, np.empty(0, np.uint64), sums
-        )
-        assert outside <= distances.min()
-        for radius in distances:
-            limit = steps.largest_sum(radius - outside, packed.per_unit[0], rounding, exact.costs)
-            kept = set(near[: steps.collect(sums, 0, 60, limit, near)].tolist())
-            assert set(np.flatnonzero(distances <= radius).tolist()) <= kept
-
-
-@settings(max_examples=60, deadline=None)
-@given(seed=SEEDS)
-def test_no_slant_tells_more_than_the_distance(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    points = rng.integers(-50, 50, (30, 5))
-    signs = rng.choice([-1, 1], (5, 3))
-    slants = slants_of(points, points.min(axis=0), signs)
-    apart = np.abs(points[:, None] - points[None]).sum(axis=2)
-    assert (np.abs(slants[:, None] - slants[None]).max(axis=2) <= apart).all()
-    np.testing.assert_array_equal(slants, (points - points.min(axis=0)) @ signs)
-
-
 def test_signs_are_found_where_numbers_go_together_and_nowhere_else() -> None:
     rng = np.random.default_rng(0)
     noise = rng.normal(0, 1000, (5000, 6))
@@ -238,10 +201,6 @@ def test_bins_hold_who_a_sorted_list_holds(
         distances.count(final),
         refused.count(final),
     ]
-
-
-def test_levels_share_bits_beyond_64() -> None:
-    assert level_bits(np.array([0, 3, 64], dtype=np.int32)).tolist() == [1, 8, 1]
 
 
 def test_distances_are_exact_in_floats_up_to_2_to_the_53() -> None:

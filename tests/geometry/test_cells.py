@@ -122,17 +122,6 @@ def test_a_tree_in_files_answers_as_all_points_do(
     assert search.name == f"compiled {kernel}"
 
 
-@pytest.mark.parametrize("size", [1, 7, 100])
-def test_sorting_in_space_keeps_every_point_and_bounds_cells(size: int) -> None:
-    rng = np.random.default_rng(1)
-    space = make_space(rng, 200, squared=False, names=1)
-    order, start = sort_in_space(space.points, space.metric, size=size)
-    assert sorted(order.tolist()) == list(range(len(space.points)))
-    assert start[0] == 0
-    assert start[-1] == len(order)
-    assert 0 < np.diff(start).min() <= np.diff(start).max() <= size
-
-
 def test_a_search_near_one_place_loads_little() -> None:
     rng = np.random.default_rng(2)
     coordinates = rng.integers(0, 10**6, (20_000, 2))

@@ -111,13 +111,6 @@ def test_without_numba_the_others_do_it(monkeypatch: pytest.MonkeyPatch) -> None
     assert assert_as_brute(space, Queries.outside(space.points)) == "tree"
 
 
-def test_where_nothing_varies_everybody_is_on_the_rim() -> None:
-    space = space_with(0, [], size=12)
-    found = find_neighbourhoods(ChosenSearch(space), Queries.outside(space.points), [1, 12])
-    assert found.radius.tolist() == [[0, 0]]
-    assert found.rim.tolist() == [[12, 12]]
-
-
 def test_a_small_audit_never_loads_numba() -> None:
     code = (
         "import sys, mutandis as mm\n"

@@ -14,13 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mutandis.config.schema import Similarity
 from mutandis.data.attribute import Attribute, AttributeKind
 from mutandis.data.population import Population
 from mutandis.errors import PlanError
 from mutandis.geometry.choose import ChosenSearch
 from mutandis.geometry.compiled import CompiledSearch
-from mutandis.geometry.distances import Sample, check_distance, fit_distance
+from mutandis.geometry.distances import Sample, check_distance, distance_named
 from mutandis.geometry.embedding import Embedding
 from mutandis.geometry.index import Queries, Space
 from mutandis.geometry.plain import BruteSearch, TreeSearch
@@ -109,7 +108,7 @@ def fit(table: Table, name: str) -> Embedding:
             levels=tuple(len(population.categories(each).levels) for each in embedding.nominal),
         )
 
-    return fit_distance(name, embedding, table.attributes, learn)
+    return distance_named(name).fit(embedding, table.attributes, learn)
 
 
 def table_for(name: str, seed: int, **options: Any) -> Table:
@@ -436,16 +435,6 @@ def test_values_between_levels_and_beyond_all_of_them_have_places() -> None:
             assert embedding.metric.from_center(unknown.take(np.array([0])), points).min() >= 0
 
 
-@pytest.mark.parametrize("name", ["hvdm", "ivdm"])
-def test_a_level_that_no_man_has_is_learned_as_zero(name: str) -> None:
-    table = make_table(9, size=30)
-    rows = [row | {"female": True} if row["job"] == "c" else row for row in table.rows]
-    lonely = Table(table.attributes, rows)
-    embedding, integers = measured(lonely, name)
-    shown = embedding.metric.as_float(np.array(integers))
-    np.testing.assert_allclose(shown, ROUNDED[name](lonely), rtol=1e-4, atol=1e-5)
-
-
 EXACT: dict[str, Callable[..., Fraction]] = {"gower": gower, "heom": heom_squared}
 
 
@@ -464,18 +453,6 @@ def test_people_are_ranked_exactly_as_by_the_formula(name: str, seed: int) -> No
         shown = embedding.metric.as_float(np.array(found)).tolist()
         power = 2 if embedding.metric.squared else 1
         assert [each**power for each in shown] == pytest.approx([float(e) for e in exact])
-
-
-def test_heom_of_two_people_by_hand() -> None:
-    """A third of the ages' range and another job: √(1/9 + 1)."""
-    attributes = (
-        Attribute(name="age", kind=AttributeKind.CONTINUOUS),
-        Attribute(name="job", kind=AttributeKind.NOMINAL),
-    )
-    rows = [{"age": 20, "job": "a"}, {"age": 50, "job": "a"}, {"age": 30, "job": "b"}]
-    embedding, integers = measured(Table(attributes, rows), "heom")
-    shown = embedding.metric.as_float(np.array(integers[0]))
-    assert shown.tolist() == pytest.approx([0.0, 1.0, sqrt(1 / 9 + 1)])
 
 
 @pytest.mark.parametrize("name", names("distance"))
@@ -601,12 +578,6 @@ def test_a_fine_grid_without_common_measure_is_quantised() -> None:
     assert "quantised" in embedding.rules["a"] + embedding.rules["b"]
 
 
-@pytest.mark.parametrize("name", [each for each in names("distance") if each != "gower"])
-def test_scaling_has_no_say_in_a_distance_that_scales_itself(name: str) -> None:
-    with pytest.raises(PlanError, match="scales numbers itself"):
-        Similarity(distance=name, scaling="none")
-
-
 def with_gaps(seed: int, size: int = 40) -> Table:
     """Make a table in which every third job is missing."""
     table = make_table(seed, size=size)
@@ -681,20 +652,6 @@ def test_effects_on_the_decision_by_hand() -> None:
     assert shown[third, second] == 1 + 0.25
     # from (a, 2) no one knows what another job would change: the way back is another
     assert shown[second, third] == 0.5 + 1
-
-
-def test_a_center_between_two_levels_is_at_the_nearer_one() -> None:
-    table = people_in({("a", 0): "10|00", ("a", 1): "10|10", ("a", 2): "11|10", ("b", 0): "1|1"})
-    embedding = fit(table, "zhang")
-    points = embedding.apply(table.population).points
-    step = embedding.axes[0].length // 2
-    for place, level in ((step // 2, 0), (step // 2 + 1, 1), (3 * step // 2, 1), (2 * step, 2)):
-        center = replace(points.take(np.array([0])), coordinates=np.array([[place]]))
-        there = replace(points.take(np.array([0])), coordinates=np.array([[level * step]]))
-        np.testing.assert_array_equal(
-            embedding.metric.from_center(center, points),
-            embedding.metric.from_center(there, points),
-        )
 
 
 def test_too_many_combinations_of_levels_are_refused() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mutandis.data.attribute import Attribute, AttributeKind
-from mutandis.data.columns import Categories, Numbers
+from mutandis.data.columns import Numbers
 from mutandis.data.population import Population
 from mutandis.errors import InputError, MutandisWarning, PlanError
 from mutandis.geometry.embedding import FINEST, Embedding, Scaling, Term, choose_unit
@@ -68,12 +68,6 @@ def test_the_distance_is_the_weighted_mean_over_attributes() -> None:
     assert distances(MIXED, MIXED_ATTRIBUTES) == pytest.approx(expected, rel=1e-15)
 
 
-def test_unscaled_numbers_count_as_they_are() -> None:
-    # (10 + 1/3 + 2)/4 and (40 + 2/3)/4: ranks and names are not the user's to scale
-    expected = [0.0, (10 + 1 / 3 + 2) / 4, (40 + 2 / 3) / 4]
-    assert distances(MIXED, MIXED_ATTRIBUTES, scaling="none") == pytest.approx(expected, rel=1e-15)
-
-
 @settings(max_examples=100)
 @given(
     st.lists(
@@ -126,20 +120,6 @@ def test_equal_differences_are_equal_where_floats_say_otherwise() -> None:
     assert 3.3 - 3.2 != 3.2 - 3.1
     found = distances({"x": [3.2, 3.1, 3.3, 0.0, 4.2]}, [number("x")])
     assert found[1] == found[2]
-
-
-def test_the_whole_range_of_any_attribute_weighs_the_same() -> None:
-    """The ends of a column without a grid, of ranks, and a different name: all at distance 1/3."""
-    noise = [0.0, np.pi, np.e, np.pi, *np.random.default_rng(0).uniform(0, np.pi, 20)]
-    columns = {
-        "x": [0.0, np.pi, 0.0, 0.0, *noise[4:]],
-        "grade": [0, 0, 2, 0, *([0, 1] * 10)],
-        "job": [0, 0, 0, 1, *([0, 1] * 10)],
-    }
-    attributes = [number("x"), ranked("grade", (0, 1, 2)), named("job")]
-    assert "quantised" in rules(columns, attributes)["x"]
-    found = distances(columns, attributes)
-    assert found[1] == found[2] == found[3]
 
 
 def test_rules_say_what_was_done() -> None:
@@ -223,15 +203,6 @@ def test_fit_once_apply_twice() -> None:
     assert halves.tolist() == [embedding.axes[0].length // 2] * 2
 
 
-def test_codes_of_names_are_taken_over() -> None:
-    attributes = [named("job")]
-    population = Population.from_frame({"job": ["b", "a", "b"]}, attributes=attributes)
-    embedding = Embedding.fit(population, attributes)
-    moved = Categories(np.array([2, 0, 1], dtype=np.int32), ("a", "b", "never seen"))
-    points = embedding.apply(population.with_columns({"job": moved})).points
-    assert points.codes[:, 0].tolist() == [2, 0, 1]
-
-
 def test_weights_of_any_length_are_used_as_they_are() -> None:
     columns = {"x": [0.0, 1.0, 0.0, 8.0], "y": [0.0, 0.0, 1.0, 5.0]}
     for weight in (1 / 3, 0.123456789012345, 1e-6):
@@ -293,36 +264,3 @@ def test_what_does_not_fit_is_rounded_and_the_others_stay_exact() -> None:
         length = term.length(unit)
         assert length % (2 * term.steps) == 0
         assert length == pytest.approx(float(unit), rel=2**-24)
-
-
-def test_grids_that_share_divisors_go_together() -> None:
-    # 10**8 and 120_000 share 40_000, so they fit together; a prime of the same size has to stay out
-    steps = {"cents": 10**8, "prime": 99_999_989, "odd": 99_999_971, "units": 120_000}
-    chosen = {n: Term(name=n, weight=Fraction(1), steps=count) for n, count in steps.items()}
-    unit = choose_unit(chosen.values(), weight=Fraction(4))
-    assert chosen["cents"].is_exact(unit)
-    assert chosen["units"].is_exact(unit)
-
-
-def test_weights_matter_only_relative_to_each_other() -> None:
-    third = Fraction(str(1 / 3))
-    steps = (57, 40)
-    plain = [Term(name="x", weight=Fraction(1), steps=count) for count in steps]
-    thirds = [Term(name="x", weight=third, steps=count) for count in steps]
-    unit, unit_thirds = (
-        choose_unit(plain, weight=Fraction(2)),
-        choose_unit(thirds, weight=2 * third),
-    )
-    assert [t.length(unit) for t in plain] == [t.length(unit_thirds) for t in thirds]
-
-
-def test_an_attribute_that_would_vanish_is_refused() -> None:
-    heavy = Term(name="heavy", weight=Fraction(10) ** 20, steps=1)
-    light = Term(name="light", weight=Fraction(1), steps=10)
-    unit = choose_unit([heavy, light], weight=heavy.weight + light.weight)
-    with pytest.raises(PlanError, match="'light' counts so little"):
-        light.length(unit)
-
-
-def test_no_terms_still_give_a_unit() -> None:
-    assert choose_unit([], weight=Fraction(3)) > 0

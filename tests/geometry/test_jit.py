@@ -8,7 +8,7 @@ import numba
 import numpy as np
 import pytest
 
-from mutandis.geometry.kernels.jit import kernel, part, summing_part
+from mutandis.geometry.kernels.jit import kernel, summing_part
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,37 +27,6 @@ def _ours(function: Callable[..., Any]) -> Callable[..., Any]:
 def _nothing_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Compile in each run: what numba keeps of functions without a module, it cannot load."""
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-
-
-def test_a_part_can_be_pasted_twice_and_index_from_behind() -> None:
-    @part
-    @_ours
-    def moved(values: NDArray[np.float64], by: int) -> float:
-        last: float = values[-1]
-        for place in range(len(values) - 1, 0, -1):
-            values[place] = values[place - 1] + by
-        values[0] = last
-        return last
-
-    @kernel
-    @_ours
-    def move_rows(rows: NDArray[np.float64]) -> float:
-        total = 0.0
-        for row in range(len(rows)):
-            total += moved(rows[row], 1) if row % 2 else moved(rows[-1 - row], 2)
-            rows[row, -1] += rows[-1, row]
-        return total
-
-    rows = np.arange(16.0).reshape(4, 4)
-    expected = rows.copy()
-    # parts are what they are in Python, too
-    move: Any = moved.py_func  # type: ignore[attr-defined]
-    total = 0.0
-    for row in range(4):
-        total += move(expected[row], 1) if row % 2 else move(expected[-1 - row], 2)
-        expected[row, -1] += expected[-1, row]
-    assert move_rows(rows) == total
-    np.testing.assert_array_equal(rows, expected)
 
 
 def test_sums_in_any_order_stay_where_they_are_allowed() -> None:

@@ -97,9 +97,3 @@ def test_the_formula_by_hand() -> None:
     assert fair.mean().tolist() == [0.5]
     every = sum_nearest(found, 0, k=5, ties="all")
     assert every.mean().tolist() == [4 / 7]
-
-
-def test_answers_are_taken_and_put_by_query() -> None:
-    found = Neighbourhoods.empty(3, 1)
-    found.put(np.array([2]), neighbourhoods(1, 0, 2, 1))
-    assert found.take(np.array([2, 0, 2])).rim[:, 0].tolist() == [2, 0, 2]

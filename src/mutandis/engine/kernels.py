@@ -24,10 +24,7 @@ _ZERO: Any = np.int64(0)
 
 
 class Near(NamedTuple):
-    """The points around each counterfactual, and who belongs to it: see `engine.matches.Places`.
-
-    They are put into the order of their distance, and of how many stand there.
-    """
+    """The points around each counterfactual, and who belongs to it: see `matches.Places`."""
 
     start: Ints
     points: NDArray[np.int32]
@@ -58,21 +55,17 @@ class Ruler(NamedTuple):
 
 
 class Noted(NamedTuple):
-    """What is written down of each counterfactual: see `engine.matches._Listed`.
-
-    `weights` are the parts of the points that are listed. The levels of one counterfactual follow
-    those of the one before; `size` says how many it has, and `tally` is room that holds zeros.
-    """
+    """What is noted of each counterfactual: see `matches._Listed`."""
 
     marks: Ints
     whole: Ints
     apart: Floats
     numbers: Ints
-    weights: NDArray[np.int32]
-    size: Ints
+    weights: NDArray[np.int32]  # parts of the points that are listed
+    size: Ints  # number of levels, which follow those of the counterfactual before
     columns: NDArray[np.int32]
     levels: Ints
-    tally: Ints
+    tally: Ints  # room that holds zeros
 
 
 @repeated_part
@@ -128,16 +121,13 @@ def _weigh(listed: Near, query: int, reference: Reference, parts: int, noted: No
 
 
 class Part(NamedTuple):
-    """One counterfactual: where its points begin and end, and the rim with its part of a place.
-
-    `whole` is the number of places, as `Ruler` counts.
-    """
+    """One counterfactual: where its points begin and end, and the rim with its part of a place."""
 
     first: int
     stop: int
     radius: int
     place: float
-    whole: float
+    whole: float  # number of places, as `Ruler` counts
 
 
 @part
@@ -261,32 +251,25 @@ class Cells(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """The moments of each counterfactual: see `engine.matches.Matches`.
-
-    Levels are a sparse matrix, in which those of the counterfactuals begin at the column `half`.
-    """
+    """The moments of each counterfactual: see `matches.Matches`; levels are a sparse matrix."""
 
     numbers: Ints
-    half: int
+    half: int  # the column at which levels of counterfactuals begin
     start: Ints
     columns: NDArray[np.int32]
     levels: Ints
 
 
 class Matched(NamedTuple):
-    """The matches of each counterfactual: see `engine.matches.Matches`.
-
-    `apart` is infinite where there are no matches; `plain` says that no two rows of the test space
-    stand on one point.
-    """
+    """The matches of each counterfactual: see `matches.Matches`."""
 
     marks: Ints
-    apart: Floats
+    apart: Floats  # infinite where there are no matches
     start: Ints
     points: NDArray[np.int32]
     weights: NDArray[np.int32]
     counts: Ints
-    plain: bool
+    plain: bool  # no two rows of the test space are on one point
     moments: Moments
 
 
@@ -299,18 +282,14 @@ class Limits(NamedTuple):
 
 
 class Judge(NamedTuple):
-    """What groups are judged by: see `engine.matches.Scale`, whose arithmetic is repeated here.
-
-    `one` is what 1 counts as; differences below `rounding` are none, and squared differences may be
-    `most` variances, or `most_by_k` over the size of the group.
-    """
+    """What groups are judged by: see `balance.Scale`, whose arithmetic is repeated here."""
 
     axes: int
     levels: Ints
-    one: float
-    rounding: float
-    most: float
-    most_by_k: float
+    one: float  # what 1 counts as
+    rounding: float  # differences below it are none
+    most: float  # variances that squared differences may be
+    most_by_k: float  # or over the size of the group
     far: int
 
 
@@ -388,7 +367,7 @@ class Answer(NamedTuple):
 
 @kernel
 def renumber(points: NDArray[np.int32], numbers: NDArray[np.int32], seen: Ints) -> int:
-    """Give points numbers in the order in which they are seen, in place; count them.
+    """Assign numbers to points in the order in which they are seen, in place; count them.
 
     `numbers` are those of all points, -1 before they are seen.
     """
@@ -542,7 +521,7 @@ def _count_near(around: Around, stop: int, near: float) -> int:
 
 @repeated_part
 def _average(sums: Ints, at: int, place: float, whole: float) -> float:
-    """Give the average of a moment over a group whose rim holds a part of each place."""
+    """Return the average of a moment over a group whose rim holds a part of each place."""
     total = sums[_RIM, at] * place + sums[_INSIDE, at]
     return total / whole if whole > 0.0 else np.nan
 
@@ -555,7 +534,7 @@ def _variance(square: float, mean: float, rounding: float) -> float:
 
 @repeated_part
 def _excess(difference: float, spread: float, allowed: float, rounding: float) -> float:
-    """Tell how many times a squared difference exceeds what is allowed."""
+    """Compute how many times a squared difference exceeds what is allowed."""
     if not abs(difference) > rounding:
         return 0.0
     square = difference * difference
@@ -622,7 +601,7 @@ def add_groups(
 ) -> None:
     """Add up the test groups of the chosen complainants, for all k (rising).
 
-    `own` is the cell of each complainant, who is not in her own group.
+    `own` is the cell of each complainant, who is not in the own group.
     """
     stops, sums = around.stop, room.sums
     for query in range(len(chosen)):

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from mutandis.geometry.metric import Metric, Points
     from mutandis.mapped import Bools, Floats, Ints, Rows
 
-__all__ = ["CELL", "Cells", "NearbySearch", "sort_in_space"]
 
 CELL = 1024
 """Points in a cell."""
@@ -59,7 +58,7 @@ class Cells:
         return len(self.low)
 
     def points_near(self, points: Points, reach: Floats, metric: Metric) -> Rows:
-        """Give the numbers of the points in all cells that some points reach."""
+        """Return the numbers of the points in all cells that some points reach."""
         near = np.zeros(len(self), dtype=np.bool_)
         if metric.weighing is not None:  # no box says how near its points are
             near[:] = True
@@ -107,7 +106,7 @@ class Cells:
 def sort_in_space(points: Points, metric: Metric, *, size: int = CELL) -> tuple[Rows, Rows]:
     """Sort points so that near ones follow each other.
 
-    Give their order, and where each cell of at most `size` points starts. Points are those at
+    Return their order, and where each cell of at most `size` points starts. Points are those at
     which distances are measured. A cell of more points is cut at the middle of its longest side.
     """
     columns = [*points.coordinates.T, *points.codes.T]

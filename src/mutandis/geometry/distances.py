@@ -38,32 +38,6 @@ if TYPE_CHECKING:
     from mutandis.mapped import Bools, Floats, Ints, Rows
 
 
-__all__ = [
-    "GOWER",
-    "HEOM",
-    "LEAST",
-    "MAHALANOBIS",
-    "RANK_MAHALANOBIS",
-    "SPAN",
-    "Attributes",
-    "Distance",
-    "Learn",
-    "Rescaled",
-    "Sample",
-    "canonical_rows",
-    "check_distance",
-    "distance_named",
-    "fit_distance",
-    "in_columns",
-    "names_of",
-    "root",
-    "rule_of",
-    "settled",
-    "squared_terms",
-    "squares",
-    "weights_of",
-]
-
 # the longest way between two places of D, where distances are squared
 SPAN = 2**25
 # a grid with more steps than this is kept only where its steps are whole numbers
@@ -153,13 +127,6 @@ def check_distance(name: str, attributes: Collection[Attribute]) -> None:
         )
     if distance.check is not None:
         distance.check(attributes)
-
-
-def fit_distance(
-    name: str, embedding: Embedding, attributes: Attributes, learn: Learn
-) -> Embedding:
-    """Return an embedding whose points are measured by this distance."""
-    return distance_named(name).fit(embedding, attributes, learn)
 
 
 # --- places of points ---

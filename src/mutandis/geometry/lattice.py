@@ -133,7 +133,7 @@ def _read(distinct: Floats, reading: _Reading) -> Iterator[Lattice]:
 
 
 def _numerators(scaled: Floats, reading: _Reading, places: int) -> tuple[Ints, Bools]:
-    """Give numerators over 5**places (twos are free), and which values are such fractions."""
+    """Return numerators over 5**places (twos are free), and which values are such fractions."""
     five = 5**places
     shift = reading.bits - (five - 1).bit_length()
     numerators = np.rint(np.ldexp(scaled * five, shift))
@@ -145,7 +145,7 @@ def _numerators(scaled: Floats, reading: _Reading, places: int) -> tuple[Ints, B
 def _spanned(
     members: Floats, numerators: Ints, distinct: Floats, reading: _Reading
 ) -> Lattice | None:
-    """Give the grid that the members span, if it is one for the column."""
+    """Return the grid that the members span, if it is one for the column."""
     if len(members) < max(2, _MAJORITY * len(distinct)):
         return None
     low, high = float(members[0]), float(members[-1])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -218,40 +217,10 @@ def test_a_rare_level_keeps_its_distance() -> None:
     assert found.rim.tolist() == [[1, 69], [70, 70]]
 
 
-cells = st.sampled_from([0, 1, -1, 2**62, -(2**62)])
-
-
-@given(
-    st.lists(st.tuples(cells, cells, st.integers(-1, 2), st.booleans()), max_size=30),
-)
-def test_groups_are_those_of_a_dictionary(rows: list[tuple[int, int, int, bool]]) -> None:
-    size = len(rows)
-    points = Points(
-        coordinates=np.array([row[:2] for row in rows], dtype=np.int64).reshape(size, 2),
-        codes=np.array([row[2] for row in rows], dtype=np.int32).reshape(size, 1),
-    )
-    first, group = group_rows(points, np.array([row[3] for row in rows], dtype=np.bool_))
-    seen: dict[object, int] = {}
-    for row in rows:
-        seen.setdefault(row, len(seen))
-    assert group.tolist() == [seen[row] for row in rows]
-    assert first.tolist() == [rows.index(row) for row in seen]  # type: ignore[arg-type]
-
-
 def test_points_without_coordinates_are_one_group() -> None:
     nothing = Points(coordinates=np.empty((3, 0), np.int64), codes=np.empty((3, 0), np.int32))
     first, group = group_rows(nothing)
     assert (first.tolist(), group.tolist()) == ([0], [0, 0, 0])
-
-
-def test_many_columns_of_many_values_do_not_overflow() -> None:
-    """Sixty columns of 500 values each: a key that multiplied them all would need 538 bits."""
-    rng = np.random.default_rng(0)
-    distinct = rng.integers(0, 500, (1000, 60))
-    rows = np.concatenate([distinct, distinct[::-1]])
-    _, group = group_rows(Points(coordinates=rows, codes=np.empty((2000, 0), np.int32)))
-    assert group[:1000].tolist() == list(range(1000))
-    assert group[1000:].tolist() == list(range(999, -1, -1))
 
 
 MISMATCH = 3
@@ -303,40 +272,6 @@ def test_counts_are_those_of_a_plain_loop(
         assert found.farthest[me] == max((apart for apart, _ in near), default=-1)
 
 
-def test_a_tree_asks_for_more_until_nobody_is_missing() -> None:
-    # 300 distinct points, all within the limit: far more than are looked at first
-    space, _ = Space.of(
-        points_of([(x, 0) for x in range(300)]),
-        np.zeros(300, dtype=np.bool_),
-        Metric(mismatch=np.array([MISMATCH]), unit=1.0),
-    )
-    queries = Queries.outside(points_of([(0, 0), (0, 0)]))
-    found = TreeSearch.build(space, threads=1).within(queries, np.array([298, 299]))
-    assert found.people.tolist() == [299, 300]
-
-
-def test_a_limit_is_read_exactly() -> None:
-    # a third of a unit of 3 is 1; in floating point 0.1 * 30 is more than 3 by a bit or less
-    assert Metric(mismatch=np.array([1]), unit=30.0).limit(Fraction("0.1")) == 3
-    assert Metric(mismatch=np.array([1]), unit=30.0).limit(Fraction("0.0999")) == 2
-    exact = Metric(mismatch=np.array([1]), unit=10 / 3, exact_unit=Fraction(10, 3))
-    assert exact.limit(Fraction("0.3")) == 1
-    assert exact.limit(Fraction(10**400)) == 2**63 - 1
-
-
-def test_a_part_of_a_listing_is_that_of_some_queries() -> None:
-    listing = Listing(
-        start=np.array([0, 2, 2, 5]),
-        points=np.array([7, 3, 1, 4, 9]),
-        distances=np.array([5, 0, 2, 8, 6]),
-    )
-    part = listing.part(slice(1, 3))
-    assert part.start.tolist() == [0, 0, 3]
-    assert part.points.tolist() == [1, 4, 9]
-    assert part.distances.tolist() == [2, 8, 6]
-    assert listing.part(slice(2, 9)).start.tolist() == [0, 3]
-
-
 def test_a_tree_that_was_asked_before_answers_as_a_new_one() -> None:
     """The last candidates are used again for the same centers alone, and only if they are enough.
 
@@ -357,26 +292,6 @@ def test_a_tree_that_was_asked_before_answers_as_a_new_one() -> None:
         assert list_near(asked, queries, limits, k) == list_near(
             BruteSearch(space=space), queries, limits, k
         )
-
-
-def test_a_visit_measures_nothing_that_a_search_has_measured(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    measured: list[int] = []
-    measure = TreeSearch._measure
-
-    def spying(self: TreeSearch, centers: Points, width: int) -> Any:
-        measured.append(len(centers))
-        return measure(self, centers, width)
-
-    monkeypatch.setattr(TreeSearch, "_measure", spying)
-    space = space_of(line(*range(0, 100, 7)))
-    search, queries = TreeSearch.build(space, threads=1), Queries.outside(line(1, 20, 51))
-    found = search.neighbourhoods(queries, [4])
-    list_near(search, queries, found.radius[:, 0], 4)
-    assert measured == [3]
-    list_near(search, queries.take(np.array([0, 2])), found.radius[[0, 2], 0], 4)
-    assert measured == [3, 2]
 
 
 def test_people_of_the_space_are_measured_once_whoever_is_asked_about(

@@ -23,7 +23,6 @@ from tests.oracle import Gower, fractions, marked, nearest, total
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     import pandas as pd
     from numpy.typing import NDArray
@@ -296,30 +295,3 @@ def test_an_audit_averages_over_audits_of_its_draws(audited: mm.Audit) -> None:
     decided = audited.findings("cf", k=5)["outcome_cf"] == "no"
     assert (decided[most != 0.5] == (most > 0.5)[most != 0.5]).all()
     assert 0 < most.mean() < 1
-
-
-def test_without_draws_the_point_stays() -> None:
-    found = audit_people(uncertainty=mm.Uncertainty(draws=0, refits=0))
-    table = found.counterfactuals()
-    alone = audit_people(worldview=None, counterfactuals=table, uncertainty=mm.Uncertainty())
-    for method in OPEN:
-        one, other = found.findings(method, k=20), alone.findings(method, k=20)
-        assert one["p_test"].tolist() == other["p_test"].tolist()
-        assert one["radius_test"].tolist() == pytest.approx(
-            other["radius_test"].tolist(), nan_ok=True
-        )
-
-
-def test_a_saved_audit_answers_as_before(audited: mm.Audit, tmp_path: Path) -> None:
-    audited.save(tmp_path / "results")
-    again = mm.open_results(tmp_path / "results")
-    for method in audited.methods:
-        assert again.findings(method, k=20).equals(audited.findings(method, k=20))
-    who = audited.findings("cf", k=5)["id"].iloc[3]
-    for method in audited.methods:
-        one, other = (each.case(who).groups(method, k=5).test for each in (audited, again))
-        for name in ("ids", "place", "distance", "is_negative", "is_center"):
-            assert getattr(one, name).tolist() == getattr(other, name).tolist(), (method, name)
-    for method in ("cst_without", "cst_matched"):
-        assert again.support(method, k=5).equals(audited.support(method, k=5))
-        assert again.case(who).balance(method, 5) == audited.case(who).balance(method, 5)

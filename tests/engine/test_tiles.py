@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
-from mutandis.engine.tiles import search_tile
 from mutandis.mapped import arrays_in_files, is_mapped
 from mutandis.workers import LocalWorkers, Task
 
@@ -270,40 +269,6 @@ def test_results_are_the_same_bytes(tmp_path: Path, small_arrays_in_files: None)
     for each in (mine, its):
         del each["created"], each["sha256"]
     assert mine == its
-
-
-def test_answers_that_are_there_are_not_asked_for_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plan = make_plan("numbers")
-    workers = FewRows(tmp_path)
-    first = plan.run(cluster=workers)
-    answers = sorted(tmp_path.glob("*.npz"))
-    searched = [each for each in answers if "matches:key" in np.load(each).files]
-    lost = searched[::2]
-    for each in lost:
-        each.unlink()
-    asked: list[int] = []
-
-    def noted(asked_of: Any, first: int, last: int) -> Any:
-        asked.append(first)
-        return search_tile(asked_of, first, last)
-
-    monkeypatch.setattr("mutandis.engine.tiles.search_tile", noted)
-    noted.__name__ = search_tile.__name__
-    again = plan.run(cluster=workers)
-    assert sorted(tmp_path.glob("*.npz")) == answers
-    assert len(asked) == len(lost) > 0
-    pd.testing.assert_frame_equal(again.counts(), first.counts())
-
-
-def test_other_people_have_other_tasks(tmp_path: Path) -> None:
-    plan = make_plan("numbers")
-    plan.run(cluster=FewRows(tmp_path))
-    before = set(tmp_path.glob("*.npz"))
-    make_plan("numbers", seed=6).run(cluster=FewRows(tmp_path))
-    replace(plan, settings=replace(plan.settings, ks=(6, 20))).run(cluster=FewRows(tmp_path))
-    assert 2 * len(before) < len(set(tmp_path.glob("*.npz")))
 
 
 def test_a_score_of_zeros_and_ones_is_not_taken_for_refusals(tmp_path: Path) -> None:

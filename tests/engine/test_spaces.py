@@ -32,10 +32,6 @@ def drawn(**options: Any) -> list[tuple[str, list[int], list[int], list[int]]]:
     return [(s.label, s.complainants.tolist(), s.control.tolist(), s.test.tolist()) for s in strata]
 
 
-def test_one_protected_value_is_one_stratum() -> None:
-    assert drawn(value="near") == [("near", [1, 3, 7], [1, 3, 7], [0, 4])]
-
-
 def test_each_protected_value_has_a_control_space_of_its_own() -> None:
     assert drawn(value=["near", "far"]) == [
         ("near", [1, 3, 7], [1, 3, 7], [0, 4]),
@@ -90,11 +86,6 @@ def test_k_counts_everybody_in_the_test_space() -> None:
     )
 
 
-def test_the_smallest_stratum_decides() -> None:
-    with pytest.raises(GroupSizeError, match="2 protected rows"):
-        check_group_sizes([stratum(9, 9), stratum(3, 9)], [3])
-
-
 # --- through the audit ------------------------------------------------------------------
 
 TABLE: dict[str, list[Any]] = {
@@ -125,12 +116,6 @@ def test_every_protected_value_is_compared_with_its_own_people() -> None:
     assert found["p_test"].tolist() == [0, 0, 0.5, 0, 0, 1]
 
 
-def test_pooled_people_are_compared_with_all_of_them() -> None:
-    found = audit(value=["near", "far"], pool=True).findings("st", k=1)
-    # 0 has 3 (yes); 1 has 4 (no); 2 has 1 and 4 (no, no); 3 has 0 (no); 4 has 1; 5 has 2 (yes)
-    assert found["p_control"].tolist() == [0, 1, 1, 1, 1, 0]
-
-
 def test_other_values_enter_the_scale_and_nothing_else() -> None:
     with_other = audit(value="near")
     without = audit({name: values[:-1] for name, values in TABLE.items()}, value="near")
@@ -143,11 +128,6 @@ def test_other_values_enter_the_scale_and_nothing_else() -> None:
     for case in map(with_other.case, (0, 1, 2)):
         groups = case.groups("st", k=1)
         assert not {8} & {*groups.control.ids.tolist(), *groups.test.ids.tolist()}
-
-
-def test_rows_of_other_statuses_are_no_complainants() -> None:
-    assert audit(value="near").counts()["complainants"].tolist() == [3]
-    assert audit(value=["near", "far"]).counts()["complainants"].tolist() == [6]
 
 
 # --- several protections, against plain Python sets -----------------------------------------
@@ -218,39 +198,11 @@ def test_one_protection_alone_has_the_strata_it_always_had(rows: list[tuple[int,
                 assert getattr(stratum, name).tolist() == getattr(expected, name).tolist()
 
 
-def test_pooled_values_share_a_space() -> None:
-    pooled = Protection("race", value=["black", "brown"], reference="white", pool=True)
-    columns = statuses([(0, 0), (1, 1), (2, 1), (1, 0)])
-    (stratum,) = draw_joint_strata((pooled, BY_SEX), columns)
-    assert stratum.label == "black, brown × female"
-    assert stratum.control.tolist() == [1, 2]
-
-
-def test_combinations_that_nobody_has_are_left_out() -> None:
-    columns = statuses([(0, 0), (1, 1), (2, 0), (0, 1)])
-    strata = draw_joint_strata((BY_RACE, BY_SEX), columns)
-    assert [s.label for s in strata] == ["black × female"]
-    by_race, _ = draw_multiple_strata((BY_RACE, BY_SEX), columns)
-    assert [s.label for s in by_race] == ["black"]
-
-
 def test_an_empty_intersection_is_refused() -> None:
     columns = statuses([(0, 0), (1, 0), (2, 0), (0, 1)])
     for draw in (draw_joint_strata, draw_multiple_strata):
         with pytest.raises(ProtectionError, match="no row has a protected value of each of 'race'"):
             draw((BY_RACE, BY_SEX), columns)
-
-
-def test_without_reference_rows_the_complement_is_left() -> None:
-    columns = statuses([(0, 1), (1, 0), (2, 0), (1, 1)])
-    with pytest.raises(ProtectionError, match=r"no row has 'race' = 'white', 'sex' = 'male'"):
-        draw_joint_strata((BY_RACE, BY_SEX), columns)
-    (stratum,) = draw_joint_strata((BY_RACE, BY_SEX), columns, test_space="complement")
-    assert stratum.test.tolist() == [0, 1, 2]
-    # of each attribute by itself there are reference rows
-    by_race, by_sex = draw_multiple_strata((BY_RACE, BY_SEX), columns)
-    assert by_race[0].test.tolist() == [0]
-    assert by_sex[0].test.tolist() == [1, 2]
 
 
 def test_spaces_of_one_row() -> None:

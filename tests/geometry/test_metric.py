@@ -53,21 +53,6 @@ def test_distances_are_sums_over_cells(drawn: tuple[Points, Metric]) -> None:
         assert [metric.radius(points, row, k) for k in range(1, size)] == others
 
 
-@given(people(), st.integers(0, 1000))
-def test_candidates_may_come_in_any_order(drawn: tuple[Points, Metric], seed: int) -> None:
-    points, metric = drawn
-    chosen = np.random.default_rng(seed).integers(0, len(points), (len(points), 3))
-    found = metric.to_candidates(points, points, chosen)
-    for center, row in enumerate(chosen):
-        for place, other in enumerate(row):
-            assert found[center, place] == measure(points, metric, center, int(other))
-
-
-def test_integers_are_read_in_the_unit() -> None:
-    metric = Metric(mismatch=np.empty(0, dtype=np.int64), unit=8.0)
-    assert metric.as_float(np.array([0, 1, 12])).tolist() == [0.0, 0.125, 1.5]
-
-
 def test_a_limit_is_the_largest_integer_distance_within_it() -> None:
     metric = Metric(mismatch=np.array([10]), unit=20.0)
     assert metric.limit(Fraction("0.33")) == 6

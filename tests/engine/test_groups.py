@@ -132,15 +132,6 @@ def test_places_add_up_to_k_or_to_all_who_tie(ties: Any) -> None:
     assert (larger > 0) == (ties == "all")
 
 
-def test_a_complainant_is_not_her_own_neighbour() -> None:
-    found = audit(crowd(4))
-    for who in found.findings("st", k=1)["id"]:
-        case = found.case(who)
-        for k in KS:
-            assert who not in case.groups("st", k=k).control.ids
-            assert who not in case.groups("cst_without", k=k).control.ids
-
-
 def test_others_who_equal_her_are_her_neighbours() -> None:
     table = pd.DataFrame(
         {
