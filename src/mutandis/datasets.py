@@ -35,6 +35,16 @@ def loan(
 ) -> pd.DataFrame:
     r"""Generate loan applications by the paper's structural equations.
 
+    Parameters
+    ----------
+    n
+        Applications drawn. Those with a negative salary or balance are dropped, as the publication
+        did, so that slightly fewer come back.
+    seed
+        A seed, or a generator.
+    protected_share
+        P(A = 1), the share of women. The published data has 0.35; the paper's text says 0.45.
+
     Returns
     -------
     pandas.DataFrame
@@ -84,6 +94,11 @@ def loan(
 def loan_counterfactuals(table: pd.DataFrame) -> pd.DataFrame:
     """Return every applicant's true attributes under do(Gender := 0): (u1, 0.3·u1 + u2).
 
+    Parameters
+    ----------
+    table
+        Applications with the columns of `loan`.
+
     Examples
     --------
     >>> table = loan(n=2000, seed=1)
@@ -101,6 +116,11 @@ def loan_counterfactuals(table: pd.DataFrame) -> pd.DataFrame:
 
 def loan_expected_refusals(table: pd.DataFrame) -> NDArray[np.float64]:
     r"""Return the share of women with these attributes who would be refused as men.
+
+    Parameters
+    ----------
+    table
+        Applications of women, with AnnualSalary and AccountBalance; u1 and u2 are not used.
 
     Notes
     -----

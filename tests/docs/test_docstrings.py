@@ -90,11 +90,5 @@ def test_every_argument_is_described(name: str) -> None:
 
 @pytest.mark.parametrize("name", [each for each in NAMES if isinstance(value_of(each), type)])
 def test_every_public_method_is_described(name: str) -> None:
-    missing = []
-    for method, value in methods(value_of(name)):
-        if not sections(value)[""]:
-            missing.append(f"{name}.{method} has no docstring")
-        elif not isinstance(value, property) and not arguments(value) <= described(value):
-            left = sorted(arguments(value) - described(value))
-            missing.append(f"{name}.{method} does not describe {', '.join(left)}")
+    missing = [each for each, value in methods(value_of(name)) if not sections(value)[""]]
     assert missing == []
