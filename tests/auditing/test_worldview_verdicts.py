@@ -361,11 +361,6 @@ def test_what_would_be_lost_is_not_written_over(
     (results / "counts.csv").write_text("x", encoding="utf-8")
     refused(run("compare", results, "--variants"), OutputError, "were changed")
     assert (results / "audit.json").read_bytes() == before
-    refused(
-        run("compare", results.parent / "bank.yaml", "--sign", "key.pem"),
-        PlanError,
-        "--sign is for a folder",
-    )
 
 
 def test_signed_results_stay_signed(results: Path, tmp_path: Path) -> None:

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import numpy as np
-import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import mutandis as mm
 from mutandis.auditing.worldviews import merge_worldviews
-from mutandis.cli.app import app
 from mutandis.errors import MutandisWarning, PlanError, RootError, UnknownColumnError
 from tests.tables import LOAN
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BANK = mm.Worldview({"AnnualSalary": mm.Linear("Gender")})
 GIVEN = LOAN["worldview"]
@@ -163,35 +157,3 @@ def test_what_cannot_be_compared() -> None:
             mm.compare_worldviews(asked, worldviews, **options)  # type: ignore[arg-type]
     with pytest.raises(PlanError, match="no worldview to vary"):
         mm.vary_worldview(observed)
-
-
-def test_files_are_compared_from_the_command_line(tmp_path: Path) -> None:
-    mm.datasets.loan(n=400, seed=2).to_csv(tmp_path / "loan.csv", index=False)
-    (tmp_path / "audit.yaml").write_text(
-        """
-data: {source: loan.csv}
-outcome: {column: LoanApproval, negative: -1}
-protected: {attribute: Gender, value: 1, reference: 0}
-attributes: {AnnualSalary: continuous, AccountBalance: continuous}
-worldview:
-  equations:
-    AnnualSalary: {equation: linear, parents: [Gender]}
-    AccountBalance: {equation: linear, parents: [AnnualSalary, Gender]}
-methods: [cst_matched]
-ks: [15]
-uncertainty: {refits: 0, tipping: false}
-""",
-        encoding="utf-8",
-    )
-    BANK.write(tmp_path / "bank.yaml")
-    files = ["compare", str(tmp_path / "audit.yaml")]
-    people = tmp_path / "people.csv"
-    options = ["--out", str(people), "--json"]
-    answer = CliRunner().invoke(app, [*files, str(tmp_path / "bank.yaml"), *options])
-    assert answer.exit_code == 0, answer.output
-    table, compared = pd.read_csv(people), mm.read_plan(tmp_path / "audit.yaml")
-    found = mm.compare_worldviews(compared, {"audit": GIVEN, "bank": BANK})
-    assert f'"breaks": {(table["breaks_under"] == "bank").sum()}' in answer.stdout
-    assert table["stays_under"].tolist() == found.stays_under.tolist()
-    alone = CliRunner().invoke(app, files)
-    assert "Give at least two" in str(alone.exception)

@@ -282,11 +282,6 @@ MATRIX = {
     "a k that was not run": case(nothing, "k=4 was not run", command="export results x.csv --k 4"),
     "a file of an unknown kind": case(nothing, "end with one of", command="export results x.doc"),
     "nothing to compare": case(nothing, "No worldviews were compared", command="compare results"),
-    "a signature of no results": case(
-        nothing,
-        "--sign is for a folder of results",
-        command="compare audit.yaml --variants --sign key.pem",
-    ),
     # init and the others
     "init of no file": case(nothing, "absent.csv", command="init absent.csv --force"),
     "init of an empty table": case(TWO, "no rows", command="init none.csv --force"),

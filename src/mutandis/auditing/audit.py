@@ -843,9 +843,7 @@ class Audit:
             report.write(path)
         return report
 
-    def explore(
-        self, *, other: Audit | None = None, port: int = 0, open_browser: bool = True
-    ) -> None:
+    def explore(self, *, port: int = 0, open_browser: bool = True) -> None:
         """Look into the audit in a web browser, until this is interrupted (Ctrl-C).
 
         The pages are served from this computer, to this computer alone; the address that is printed
@@ -853,8 +851,6 @@ class Audit:
 
         Parameters
         ----------
-        other
-            Another audit to compare it with: another model, period or worldview.
         port
             Where to listen; default: a port that is free.
         open_browser
@@ -862,7 +858,7 @@ class Audit:
         """
         from mutandis.registry import find
 
-        find("room", "explorer").serve(self, other=other, port=port, open_browser=open_browser)
+        find("room", "explorer").serve(self, port=port, open_browser=open_browser)
 
     def save(
         self,

@@ -133,9 +133,6 @@ def export(
 @app.command()
 def explore(
     folder: Results,
-    other: Annotated[
-        Path | None, typer.Argument(help="Another such folder, to compare it with.")
-    ] = None,
     *,
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port to listen on (default: a free one).")
@@ -153,8 +150,6 @@ def explore(
     find("room", "explorer").serve(
         open_results(folder),
         name=folder.resolve().name,
-        other=None if other is None else open_results(other),
-        other_name="" if other is None else other.resolve().name,
         host=host,
         port=port,
         open_browser=open_browser,
@@ -268,10 +263,7 @@ def _headline_columns(audit: Audit) -> dict[str, Any]:
 
 @app.command()
 def compare(
-    config: Annotated[
-        Path,
-        typer.Argument(help="An audit in a YAML file, or a folder that `mutandis audit` wrote."),
-    ],
+    folder: Results,
     others: Annotated[
         list[Path] | None,
         typer.Argument(help="Files of other worldviews, or audit files that have one."),
@@ -286,73 +278,35 @@ def compare(
     trust_code: TrustCode = False,
     json: Json = False,
 ) -> None:
-    """Run one audit under several worldviews: which verdicts stay, and which choice breaks them.
+    """Run an audit under other worldviews: which verdicts stay, and which choice breaks them.
 
-    Where a folder of results is named, they are written anew with the answer in them.
+    The results are written anew with the answer in them.
     """
     from mutandis.store.files import write_csv
-
-    is_saved = config.is_dir()
-    if sign is not None and not is_saved:
-        raise PlanError("--sign is for a folder of results, which are written anew. Leave it out.")
-    with collected_notes(show=not json):
-        given = _read(others or (), trust_code=trust_code)
-        if is_saved:
-            found, table = _compare_saved(config, given, variants=variants, sign=sign)
-        else:
-            found, table = _compare_plan(config, given, variants=variants, trust_code=trust_code)
-        if out is not None:
-            write_csv(out, table)
-    data = {"method": found.method, "k": found.k, **found.as_dict()}
-    answer(data, _describe_comparison(found, config, is_saved=is_saved), as_json=json)
-
-
-def _compare_plan(
-    config: Path, others: dict[str, Worldview], *, variants: bool, trust_code: bool
-) -> tuple[WorldviewVerdicts, dict[str, Any]]:
-    from mutandis.auditing.worldviews import (
-        compare_worldviews,
-        merge_worldviews,
-        vary_worldview,
-    )
-    from mutandis.config.schema import AS_GIVEN
-    from mutandis.store.audit_file import read_plan
-
-    plan = read_plan(config, trust_code=trust_code)
-    if plan.worldview is None:
-        raise PlanError(f"{config.name!r} has no worldview. Give an audit file with one.")
-    more = vary_worldview(plan) if variants else {}
-    tried = [(name, each) for name, each in more.items() if name != AS_GIVEN]
-    with progress_bars() as bar:
-        merged = merge_worldviews(plan, {config.stem: plan.worldview, **others}, tried)
-        compared = compare_worldviews(plan, merged, progress=bar("Auditing under worldviews"))
-    return compared, compared.columns()
-
-
-def _compare_saved(
-    folder: Path, others: dict[str, Worldview], *, variants: bool, sign: Path | None
-) -> tuple[WorldviewVerdicts, dict[str, Any]]:
-    """Compare with what the results know already as well, and put the answer into them."""
     from mutandis.store.results_folder import read_key
     from mutandis.store.saved_audit import open_results, save_again
 
     key = read_key(sign, "private")
-    audit = open_results(folder)
-    if others or variants:
-        with progress_bars() as bar:
+    with collected_notes(show=not json), progress_bars() as bar:
+        given = _read(others or (), trust_code=trust_code)
+        audit = open_results(folder)
+        if given or variants:
             audit = audit.with_worldviews(
-                others, variants=variants, progress=bar("Auditing under worldviews")
+                given, variants=variants, progress=bar("Auditing under worldviews")
             )
-    found = audit.results.worldviews
-    if found is None:
-        raise PlanError(
-            "No worldviews were compared in these results. Name files of other worldviews, or "
-            "add --variants."
-        )
-    if others or variants:
-        save_again(audit, folder, key=key)
-    known = audit.graded(audit.results.headline).robustness
-    return found, {**found.columns(), **({} if known is None else {"robustness": known.line})}
+            save_again(audit, folder, key=key)
+        found = audit.results.worldviews
+        if found is None:
+            raise PlanError(
+                "No worldviews were compared in these results. Name files of other worldviews, or "
+                "add --variants."
+            )
+        if out is not None:
+            known = audit.graded(audit.results.headline).robustness
+            line = {} if known is None else {"robustness": known.line}
+            write_csv(out, {**found.columns(), **line})
+    data = {"method": found.method, "k": found.k, **found.as_dict()}
+    answer(data, _describe_comparison(found, folder), as_json=json)
 
 
 def _read(paths: Sequence[Path], *, trust_code: bool) -> dict[str, Worldview]:
@@ -375,9 +329,7 @@ def _read(paths: Sequence[Path], *, trust_code: bool) -> dict[str, Worldview]:
     return found
 
 
-def _describe_comparison(
-    found: WorldviewVerdicts, config: Path, *, is_saved: bool
-) -> Iterator[str]:
+def _describe_comparison(found: WorldviewVerdicts, folder: Path) -> Iterator[str]:
     from mutandis.engine.methods import METHODS
 
     yield f"{METHODS[found.method].title}, k = {found.k}, under {len(found.names)} worldviews\n"
@@ -396,6 +348,5 @@ def _describe_comparison(
     for number, people in found.count_stays().items():
         yield f"  {number:>3} of {len(found.names)}: {people:,}"
     yield "\nNo count is a probability: these worldviews are not a sample of anything."
-    if is_saved:
-        yield f"\nThe results in {config} now include this: findings, report, later case files."
-    yield f"Next: {invocation()} {'explore' if is_saved else 'audit'} {config}"
+    yield f"\nThe results in {folder} now include this: findings, report, later case files."
+    yield f"Next: {invocation()} explore {folder}"

@@ -32,7 +32,6 @@ PATHS = (
     "/people?is:verdict=evidence",
     "/person/{place}",
     "/workbench",
-    "/compare",
 )
 LOOKS = [("light", 1280), ("dark", 400)]
 
@@ -49,7 +48,7 @@ def served() -> Iterator[Callable[[Audit], str]]:
 
     def serve(audit: Audit) -> str:
         if id(audit) not in running:
-            listening = listen(audit, name="results", other=audit, other_name="the same")
+            listening = listen(audit, name="results")
             thread = threading.Thread(target=listening.run, daemon=True)
             thread.start()
             running[id(audit)] = (listening, thread)

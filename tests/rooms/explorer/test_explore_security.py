@@ -23,7 +23,7 @@ HOST = "127.0.0.1:8765"
 TOKEN = "the-token-of-the-tests"
 HOSTILE_ID = '"><img src=x onerror=alert(1)>'
 HOSTILE_COLUMN = "<script>alert('c')</script>"
-PAGES = ("/", "/people", "/person/0", "/worldview.svg", "/people/export", "/explore.css")
+PAGES = ("/", "/people", "/person/0", "/worldview.svg", "/person/0/case-file", "/explore.css")
 
 
 @pytest.fixture
@@ -231,14 +231,6 @@ def test_hostile_names_stay_text(visit: Visit, hostile: Audit, page: str) -> Non
     assert HOSTILE_ID not in answer.text
     assert HOSTILE_COLUMN not in answer.text
     assert "\u202e" not in answer.text
-
-
-def test_hostile_values_are_defused_in_files(visit: Visit, hostile: Audit) -> None:
-    client = visit(hostile)
-    table = client.get("/people/export?format=csv")
-    assert table.headers["content-disposition"] == 'attachment; filename="complainants.csv"'
-    assert "'=1+1" in table.text
-    assert not re.search(r"(?m)(^|,)[=@]", table.text)
 
 
 # over the wire

@@ -19,7 +19,6 @@ from mutandis.report.case_file import case_document
 from mutandis.report.context import ReportContext
 from mutandis.report.formatting import distance, signed
 from mutandis.report.sentences import summarise
-from mutandis.rooms.explorer.pages import Explorer, Request
 from mutandis.rooms.explorer.people import VERDICTS, Selection
 from mutandis.rooms.explorer.views import Lens, Person, TwoAudits, draw_dots
 from tests.tables import LOAN
@@ -321,18 +320,13 @@ def test_dots_are_people_nearest_first(loan: Audit) -> None:
     assert len({(dot.x, dot.y) for dot in dots.dots}) == len(people)
 
 
-@pytest.mark.parametrize("kind", ["html", "json"])
-def test_the_case_file_is_that_of_the_audit(
-    visit: Callable[[Audit], Any], loan: Audit, kind: str
-) -> None:
+def test_the_case_file_is_that_of_the_audit(visit: Callable[[Audit], Any], loan: Audit) -> None:
     client = visit(loan)
     id_ = int(loan.evaluate().ids[4])
     for redact in (False, True):
         document = loan.case_file(id_, redact=redact)
-        expected = document.to_html() if kind == "html" else document.to_json()
-        query = {"format": kind, **({"redact": "yes"} if redact else {})}
-        answer = client.get("/person/4/case-file", params=query)
-        assert answer.text == expected
+        answer = client.get("/person/4/case-file", params={"redact": "yes"} if redact else {})
+        assert answer.text == document.to_html()
         assert "attachment" in answer.headers["content-disposition"]
         assert str(id_) not in answer.headers["content-disposition"]
 
@@ -369,7 +363,6 @@ def _joined(one: Audit, two: Audit) -> Any:
 
 def test_an_audit_beside_itself_has_no_differences(first: Audit) -> None:
     two = _compared(first, first)
-    assert two.reasons() == []
     assert not two.masks["changed"].any()
     assert two.people("changed", 10) == []
 
@@ -378,7 +371,6 @@ def test_another_worldview_changes_counterfactuals_and_those_compared_with(first
     worldview = LOAN["worldview"]
     other = _loan(worldview=worldview)
     two = _compared(first, other)
-    assert {each.kind for each in two.reasons()} == {"worldview"}
     both = _joined(first, other)
     differs = both[both["verdict_x"] != both["verdict_y"]]
     assert len(differs) > 0
@@ -397,14 +389,7 @@ def test_another_worldview_changes_counterfactuals_and_those_compared_with(first
     assert gained == set(both["id"][(both["verdict_y"] == strong) & (both["verdict_x"] != strong)])
 
 
-def test_levels_are_a_reason(first: Audit) -> None:
-    two = _compared(first, _loan(tau=0.3))
-    assert [(each.kind, each.name, each.first, each.second) for each in two.reasons()] == [
-        ("settings", "tau", "0.0", "0.3")
-    ]
-
-
-def test_other_data_are_a_reason_and_people_are_found_by_their_ids(first: Audit) -> None:
+def test_people_are_found_by_their_ids(first: Audit) -> None:
     def fewer(table: Any) -> Any:
         changed = table.iloc[::-1].iloc[:-50].copy()
         changed.loc[changed["Gender"] == 1, "AnnualSalary"] += 1.0
@@ -412,7 +397,6 @@ def test_other_data_are_a_reason_and_people_are_found_by_their_ids(first: Audit)
 
     other = _loan(rows=fewer)
     two = _compared(first, other)
-    assert "data" in {each.kind for each in two.reasons()}
     both = _joined(first, other)
     assert two.common == len(both)
     assert two.alone == (len(first.findings()) - len(both), 0)
@@ -422,21 +406,5 @@ def test_other_data_are_a_reason_and_people_are_found_by_their_ids(first: Audit)
 
 
 def test_what_the_other_did_not_run_is_said(first: Audit) -> None:
-    with pytest.raises(PlanError, match="second audit did not run cst_without at k = 20"):
+    with pytest.raises(PlanError, match="did not run cst_without at k = 20"):
         _compared(first, _loan(ks=(10,), evidence=mm.Evidence()))
-
-
-def test_the_page_is_there_with_a_second_audit_only(first: Audit) -> None:
-    from mutandis.rooms.explorer.pages import MissingPageError
-
-    alone = Explorer(first, name="one")
-    with pytest.raises(MissingPageError):
-        alone.compare(Request())
-    assert b"Two audits" not in alone.overview(Request()).content
-    pair = Explorer(first, name="one", other=_loan(tau=0.3), other_name="<b>two")
-    text = pair.compare(Request(query=[("change", "lost")])).content.decode()
-    assert "&lt;b&gt;two" in text
-    assert "<b>" not in text
-    assert "Two audits" in text
-    with pytest.raises(PlanError, match="changed, gained, lost"):
-        pair.compare(Request(query=[("change", "x")]))

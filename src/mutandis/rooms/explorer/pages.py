@@ -23,7 +23,6 @@ from mutandis.rooms.explorer.views import (
     read_part,
 )
 from mutandis.rooms.explorer.workbench import ROLES, Draft, Trial, why_locked
-from mutandis.store.files import EXPORTS, export_people
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,17 +38,15 @@ _PAGES = [
     ("/", "Overview"),
     ("/people", "People"),
     ("/workbench", "Workbench"),
-    ("/compare", "Two audits"),
 ]
 _HERE = {
     "overview.html": "/",
     "people.html": "/people",
     "person.html": "/people",
-    "compare.html": "/compare",
     "workbench.html": "/workbench",
 }
 _MOST_LISTED = 250
-_NOT_SELECTED = {"method", "k", "alpha", "tau", "format"}
+_NOT_SELECTED = {"method", "k", "alpha", "tau"}
 
 
 class MissingPageError(Exception):
@@ -81,14 +78,10 @@ class Page:
 
 
 class Explorer:
-    """The pages on one audit, and on another to compare it with."""
+    """The pages on one audit."""
 
-    def __init__(
-        self, audit: Audit, *, name: str, other: Audit | None = None, other_name: str = ""
-    ) -> None:
+    def __init__(self, audit: Audit, *, name: str) -> None:
         self.lens, self.name = Lens(audit), name
-        self._other = None if other is None else Lens(other)
-        self._names = (name, other_name)
         self._trial: Trial | None = None
 
     def overview(self, request: Request) -> Page:
@@ -118,21 +111,10 @@ class Explorer:
                 ("id", "Id", False),
                 *((each.key, each.title, each.is_number) for each in table.shown),
             ],
-            exports=EXPORTS,
             link=lambda **changes: urlencode(
                 [*view.pairs(self.lens.base), *selection.pairs(**changes)]
             ),
         )
-
-    def export(self, request: Request) -> Page:
-        """Return all complainants of a filtered view as a file."""
-        view = self.lens.read_view(request.single)
-        table = self.lens.people(view)
-        kind = request.single.get("format", "csv")
-        if kind not in EXPORTS:
-            raise PlanError(f"Tables are given as {', '.join(EXPORTS)}.")
-        content = export_people(table.records(table.select(_read_selection(request))), kind)
-        return Page(content=content, media_type=EXPORTS[kind], file_name=f"complainants.{kind}")
 
     def person(self, request: Request) -> Page:
         """Show one complainant."""
@@ -156,33 +138,11 @@ class Explorer:
 
     def case_file(self, request: Request) -> Page:
         """Return the case file of one complainant, at the settings of the audit."""
-        kind = request.single.get("format", "html")
         redact = request.single.get("redact") == "yes"
         document = self._find(self.lens.base, request.number).document(redact=redact)
-        writers = {
-            "html": (_TEXT, document.to_html),
-            "json": ("application/json", document.to_json),
-        }
-        if kind not in writers:
-            raise PlanError(f"Case files are given as {', '.join(writers)}.")
-        media_type, write = writers[kind]
         # no id: names of files are kept in histories and backups
-        name = f"case-{request.number + 1}{'-redacted' if redact else ''}.{kind}"
-        return Page(content=write().encode(), media_type=media_type, file_name=name)
-
-    def compare(self, request: Request) -> Page:
-        """Show two audits side by side."""
-        if self._other is None:
-            raise MissingPageError
-        view = self.lens.read_view(request.single)
-        two = TwoAudits(self.lens, self._other, view)
-        return self._page(
-            "compare.html",
-            view,
-            reasons=two.reasons(),
-            names=self._names,
-            **_differences(two, request),
-        )
+        name = f"case-{request.number + 1}{'-redacted' if redact else ''}.html"
+        return Page(content=document.to_html().encode(), file_name=name)
 
     def workbench(self, request: Request) -> Page:
         """Show the worldview with changes, and the last run."""
@@ -198,9 +158,19 @@ class Explorer:
             problem = str(error)
         # looked at once: it may end while the page is made
         running = trial is not None and trial.running
-        found = {}
+        found: dict[str, Any] = {}
         if trial is not None and not running and trial.result is not None:
-            found = _differences(TwoAudits(self.lens, trial.result, self.lens.base), request)
+            change = request.single.get("change", "changed")
+            if change not in CHANGES:
+                raise PlanError(f"People are listed by one of: {', '.join(CHANGES)}.")
+            two = TwoAudits(self.lens, trial.result, self.lens.base)
+            found = {
+                "two": two,
+                "verdicts": VERDICTS,
+                "change": change,
+                "changes": CHANGES,
+                "people": two.people(change, _MOST_LISTED),
+            }
         return self._page(
             "workbench.html",
             self.lens.base,
@@ -284,7 +254,7 @@ class Explorer:
             view=view,
             base_view=lens.base,
             view_query=urlencode(view.pairs(lens.base)),
-            pages=[each for each in _PAGES if self._other or each[0] != "/compare"],
+            pages=_PAGES,
             here=_HERE.get(template, ""),
             **context,
         )
@@ -293,20 +263,6 @@ class Explorer:
 
 def _see(draft: Draft) -> Page:
     return Page(content=b"", see_other=f"/workbench?{urlencode(draft.pairs())}")
-
-
-def _differences(two: TwoAudits, request: Request) -> dict[str, Any]:
-    """Return the context of the tables on two audits."""
-    change = request.single.get("change", "changed")
-    if change not in CHANGES:
-        raise PlanError(f"People are listed by one of: {', '.join(CHANGES)}.")
-    return {
-        "two": two,
-        "verdicts": VERDICTS,
-        "change": change,
-        "changes": CHANGES,
-        "people": two.people(change, _MOST_LISTED),
-    }
 
 
 def _read_selection(request: Request) -> Selection:

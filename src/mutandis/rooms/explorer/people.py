@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.data.columns import Categories, Numbers, plain_value, plain_values
+from mutandis.data.columns import Categories, Numbers, plain_value
 from mutandis.errors import PlanError
 from mutandis.numeric.order import order_of_ids
 from mutandis.report.formatting import capitalised
@@ -28,7 +28,7 @@ __all__ = ["ANSWERS", "VERDICTS", "Page", "PeopleColumn", "PeopleTable", "Select
 
 _ATTRIBUTE = "x:"  # how the keys of attributes begin, so that none can be taken for a finding
 _PAGE = 50  # complainants
-_MOST_SHOWN = 8  # attributes on a page; a file has them all
+_MOST_SHOWN = 8  # attributes on a page; all can be filtered by
 _SORT = "-delta_p"
 ANSWERS = {True: "yes", False: "no", None: "not known"}
 """Whether a complainant has a case of their own."""
@@ -216,14 +216,6 @@ class PeopleTable:
                 raise PlanError("This view sorts by a column that the audit does not have.")
             self._orders[sort] = order
         return self._orders[sort]
-
-    def records(self, places: NDArray[np.intp]) -> dict[str, Any]:
-        """Return some rows as columns of plain values, ids first; names are made unique."""
-        found: dict[str, Any] = {"id": self.found.ids[places]}
-        for each in self.columns.values():
-            name = each.key.removeprefix(_ATTRIBUTE)
-            found[each.key if name in found else name] = plain_values(each.values.take(places))
-        return found
 
 
 def _columns(

@@ -122,10 +122,8 @@ def make_application(explorer: Explorer, *, token: str, hosts: list[str], ticket
         routes=[
             page("/", explorer.overview),
             page("/people", explorer.people),
-            page("/people/export", explorer.export),
             page("/person/{number:int}", explorer.person),
             page("/person/{number:int}/case-file", explorer.case_file),
-            page("/compare", explorer.compare),
             page("/workbench", explorer.workbench),
             page("/workbench/run", explorer.run_draft, "POST"),
             page("/workbench/cancel", explorer.cancel_run, "POST"),
@@ -160,14 +158,12 @@ def listen(
     audit: Audit,
     *,
     name: str = "audit",
-    other: Audit | None = None,
-    other_name: str = "the other audit",
     host: str = _LOOPBACK,
     port: int = 0,
 ) -> Listening:
     """Make a server for the pages of an audit; port 0 takes one that is free."""
     uvicorn = _import_uvicorn()
-    explorer = Explorer(audit, name=printable(name), other=other, other_name=printable(other_name))
+    explorer = Explorer(audit, name=printable(name))
     token, ticket = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
     listening = _bind(host, port)
     bound = listening.getsockname()[1]

@@ -1,4 +1,4 @@
-"""One audit under a method, a group size and two levels; one person in it; two audits compared."""
+"""An audit under a method, a group size and two levels; a person in it; a trial next to it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ from mutandis.engine.methods import CST_MATCHED, METHODS
 from mutandis.errors import PlanError
 from mutandis.report.case_file import case_document
 from mutandis.report.context import ReportContext
-from mutandis.report.formatting import count
 from mutandis.report.sentences import summarise
 from mutandis.rooms.explorer.people import ANSWERS, VERDICTS, PeopleTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Mapping
+    from collections.abc import Callable, Hashable, Mapping
 
     from numpy.typing import NDArray
 
@@ -273,24 +272,14 @@ def _row(found: Findings) -> dict[str, Any]:
     return found.kind.plain({name: plain_value(each[0]) for name, each in found.columns().items()})
 
 
-# --- two audits -----------------------------------------------------------------------------------
+# --- an audit and a trial -------------------------------------------------------------------------
 
 CHANGES = {
     "changed": "another verdict",
-    "gained": "a pattern in the second only",
-    "lost": "a pattern in the first only",
+    "gained": "a pattern in this worldview only",
+    "lost": "a pattern in the audit only",
 }
 """Whom to list."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reason:
-    """One thing that differs between the audits: its kind, its name, and both values."""
-
-    kind: str  # "data", "b()", "worldview" or "settings"
-    name: str
-    first: str
-    second: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,18 +293,12 @@ class ChangedPerson:
 
 
 class TwoAudits:
-    """The people whom two audits have in common, under one method and k."""
+    """The people whom an audit and a trial have in common, under one method and k."""
 
     def __init__(self, first: Lens, second: Lens, view: View) -> None:
         if view.method not in second.audit.methods or view.k not in second.audit.ks:
-            raise PlanError(
-                f"The second audit did not run {view.method} at k = {view.k}. It ran "
-                f"{', '.join(second.audit.methods)} at k = {', '.join(map(str, second.audit.ks))}."
-            )
-        # each with its own levels
-        theirs = replace(second.base, method=view.method, k=view.k)
-        self._audits, self._views = (first.audit, second.audit), (view, theirs)
-        self._found = (first.findings(view), second.findings(theirs))
+            raise PlanError(f"The trial did not run {view.method} at k = {view.k}.")
+        self._found = (first.findings(view), second.findings(view))
         one, two = (found.ids.astype(np.str_) for found in self._found)
         _, here, there = np.intersect1d(one, two, assume_unique=True, return_indices=True)
         order = np.argsort(here)
@@ -331,11 +314,6 @@ class TwoAudits:
         """How many complainants each audit has that the other does not."""
         first, second = (len(found) - self.common for found in self._found)
         return first, second
-
-    @property
-    def words(self) -> Words:
-        """How differences are written."""
-        return self._audits[0].plan.words
 
     def _both(self, read: Callable[[Findings], NDArray[Any]]) -> list[NDArray[Any]]:
         """Read a column of both findings, at the people whom both have."""
@@ -378,44 +356,3 @@ class TwoAudits:
             )
             for each in chosen.tolist()
         ]
-
-    def reasons(self) -> list[Reason]:
-        """List what differs between the audits: data, worldview, b(), settings."""
-        first, second = (audit.provenance.data for audit in self._audits)
-        found = []
-        if first["sha256"] != second["sha256"]:
-            rows = [
-                f"{count(data['rows'])} rows, SHA-256 {data['sha256'][:12]}…"
-                for data in (first, second)
-            ]
-            found.append(
-                Reason(kind="data", name="the columns used", first=rows[0], second=rows[1])
-            )
-        one, two = (
-            {
-                "worldview.supplied": str(data["sha256_counterfactuals"])[:12],
-                **dict(_flat(audit.provenance.settings)),
-                "alpha": view.alpha,
-                "tau": view.tau,
-            }
-            for data, audit, view in zip((first, second), self._audits, self._views, strict=True)
-        )
-        kinds = {"worldview": "worldview", "decision": "b()"}
-        return found + [
-            Reason(
-                kind=kinds.get(name.partition(".")[0], "settings"),
-                name=name,
-                first=str(one.get(name, "–")),
-                second=str(two.get(name, "–")),
-            )
-            for name in dict.fromkeys([*one, *two])
-            if one.get(name) != two.get(name)
-        ]
-
-
-def _flat(settings: Mapping[str, Any], start: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in settings.items():
-        if isinstance(value, dict) and value:
-            yield from _flat(value, f"{start}{name}.")
-        else:
-            yield f"{start}{name}", value
