@@ -19,7 +19,6 @@ EXTRAS = (
     "endpoint",
     "excel",
     "explorer",
-    "graph",
     "models",
     "onnx",
     "pdf",

@@ -179,34 +179,6 @@ latent:
 """,
     "edges: [sex -> pay, age -> pay, sex -> age]\n",
 )
-_GML = (
-    """\
-graph [
-  directed 1
-  node [ id 0 label "sex" ]
-  node [ id 1 label "pay" ]
-  edge [ source 0 target 1 ]
-]
-""",
-    """\
-graph [ directed 1 node [ id "a" ] node [ id "b" label 3 x 1.5 ]
-edge [ source "a" target "b" weight -1.0E3 ] ]
-""",
-)
-_DOT = (
-    "digraph { sex -> pay; sex -> age; age -> pay [label=x]; }",
-    """\
-strict digraph "g" {
-  // note
-  node [shape=box];
-  "a b" [label="pay"];
-  sex:n -> {"a b" c};
-  subgraph cluster_x { d -> e }
-  /* end */
-}
-""",
-    "graph { a -- b }",
-)
 _REPLIES = (
     '["yes","no","yes"]',
     '{"decisions": ["yes", true, 1]}',
@@ -515,8 +487,6 @@ TARGETS = (
         _words(*_WORLDVIEWS),
         parse=yaml.safe_load,
     ),
-    Target("gml", 80_000, _worldview(*_GML, ending=".gml"), _words(*_GML)),
-    Target("dot", 5_000, _worldview(*_DOT, ending=".dot"), _words(*_DOT, "subgraph edge node")),
     Target("csv", 1_500, _tables(".csv", lambda: [_csv().encode(), _csv(";").encode()]), _ROWS),
     Target("packed", 500, _tables(".csv.gz", lambda: [_csv().encode()], pack=True), _ROWS),
     Target("parquet", 1_500, _tables(".parquet", _parquet), _BYTES, binary=True),

@@ -1,18 +1,14 @@
-"""Worldviews in files: YAML that two experts can read, and back; graphs of other programs.
+"""Worldviews in files: YAML that two experts can read, and back.
 
 An equation family has no keys of its own here: they are the arguments of its class. A new family is
-a class in `FAMILIES`, and the type of each argument that no other family has. A graph says who
-causes whom, not how: every arrow is read as part of a linear equation.
+a class in `FAMILIES`, and the type of each argument that no other family has.
 """
 
 from __future__ import annotations
 
 import re
 import warnings
-from contextlib import redirect_stdout
 from inspect import Parameter, signature
-from io import StringIO
-from itertools import accumulate
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -54,7 +50,6 @@ from mutandis.errors import (
     shown,
     suggest,
 )
-from mutandis.limits import explain_limit, limit
 from mutandis.registry import find
 from mutandis.scm import Categorical, Count, Linear, Ordinal, Stated, Worldview
 from mutandis.scm.graph import Graph
@@ -227,22 +222,16 @@ class _Worldview(FileSection):
 
 
 def read_worldview(source: str | Path) -> Worldview:
-    """Read YAML or a graph from a file; text with line breaks is the YAML itself."""
+    """Read YAML from a file; text with line breaks is the YAML itself."""
     if isinstance(source, str) and "\n" in source:
         return _parse(source)
     path = Path(source)
     suffix = path.suffix.lower()
-    if suffix in _GRAPH_READERS:
-        text = read_text(path)
-        try:
-            return worldview_from_graph(_GRAPH_READERS[suffix](text, path.name))
-        except WorldviewError as error:
-            raise type(error)(f"{path.name}: {error}") from error
     if suffix in {".yaml", ".yml"}:
         return _parse(read_text(path), source=path.name)
     raise SettingsError(
         f"The ending of {shown(path.name)} does not tell what it holds. Worldviews are read from "
-        f"files that end in .yaml, .yml, {', '.join(_GRAPH_READERS)}."
+        "files that end in .yaml or .yml. A graph of networkx: Worldview.from_graph."
     )
 
 
@@ -450,27 +439,7 @@ def _is_storable(level: object) -> bool:
 
 # --- graphs ---------------------------------------------------------------------------------------
 
-# what networkx's reader of GML raises on texts that are none
-_READER_ERRORS = (
-    AttributeError,
-    IndexError,
-    KeyError,
-    OverflowError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
 _NUMERAL = re.compile(r"-?(\.[0-9]+|[0-9]+(\.[0-9]*)?)")
-_DOT_QUOTED = r'"(?:\\.|[^"\\])*"'
-_DOT_ID = re.compile(rf"({_DOT_QUOTED}|[^:]*)(:.*)?", re.DOTALL)
-# text in quotes or angle brackets, and comments: where '--' is no arrow
-_DOT_INERT = re.compile(
-    rf"{_DOT_QUOTED}|<[^<>]*>|//[^\n]*|/\*.*?\*/|^#[^\n]*", re.DOTALL | re.MULTILINE
-)
-# pydot takes twice as long for each level of nesting
-_DOT_CHARACTERS, _DOT_DEPTH = 100_000, 5
-# DOT's statements about all nodes; pydot lists them among the nodes
-_DOT_DEFAULTS = {"node", "edge", "graph"}
 
 
 def worldview_from_graph(graph: Any) -> Worldview:  # Any: networkx has no types
@@ -482,7 +451,7 @@ def worldview_from_graph(graph: Any) -> Worldview:  # Any: networkx has no types
     if not graph.is_directed():
         raise WorldviewError(
             "The graph is undirected: its lines do not tell cause from effect. "
-            "Give a directed graph (in GML: 'directed 1'; in DOT: 'digraph' and '->')."
+            "Give a directed graph."
         )
     names = _names_of(graph)
     causes = {
@@ -525,115 +494,3 @@ def _names_of(graph: Any) -> dict[Hashable, str]:
             )
         names[node] = name
     return names
-
-
-def _unreadable(source: str, language: str, line: str | None, reason: str) -> SettingsError:
-    place = f"{source}, line {line}" if line else source
-    return SettingsError(
-        f"{place}: The file cannot be read as {language}: {reason}. "
-        "Correct it, or export it again from the program it comes from."
-    )
-
-
-def _read_gml(text: str, source: str) -> Any:
-    import networkx as nx
-
-    try:
-        return nx.parse_gml(text, label="id")
-    except nx.NetworkXError as error:
-        found = re.search(r"at \(([0-9]+), [0-9]+\)$", str(error))
-        reason = f"the reader says {shown(str(error))}"
-        raise _unreadable(source, "GML", found and found[1], reason) from None
-    except _READER_ERRORS:
-        raise _unreadable(source, "GML", None, "it does not hold one 'graph [ … ]'") from None
-
-
-def _read_dot(text: str, source: str) -> Any:
-    """Read the language of Graphviz, without subgraphs. It needs pydot: mutandis[graph]."""
-    try:
-        import pydot
-    except ImportError:
-        raise SettingsError(
-            f"{source}: Reading DOT needs pydot, which is not installed. "
-            "Install it with: pip install 'mutandis[graph]'."
-        ) from None
-    _refuse_slow(text, source)
-    complaint = StringIO()
-    # pydot prints what it cannot read and returns None; the warnings are about its own parser
-    with redirect_stdout(complaint), warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        found = pydot.graph_from_dot_data(text)
-    if not found:
-        line = re.search(r"\(line:([0-9]+),", complaint.getvalue())
-        reason = "it is not of the form 'digraph { cause -> effect; … }' from here on"
-        raise _unreadable(source, "DOT", line and line[1], reason)
-    if len(found) > 1:
-        raise SettingsError(f"{source}: The file holds {len(found)} graphs. Keep one of them.")
-    if found[0].get_type() == "digraph" and "--" in _without_inert(text):
-        raise SettingsError(
-            f"{source}: The graph has a line without direction ('--'). Write '->', from the cause "
-            "to the effect."
-        )
-    return _as_networkx(found[0])
-
-
-def _refuse_slow(text: str, source: str) -> None:
-    """Refuse subgraphs, and what pydot would take minutes for."""
-    for measured, most, unit in (
-        (len(text), _DOT_CHARACTERS, "characters"),
-        (_depth(re.sub(_DOT_QUOTED, "", text), "{<[", "}>]"), _DOT_DEPTH, "levels of nesting"),
-    ):
-        if measured > limit(most):
-            raise SettingsError(
-                f"{source}: The graph has {measured:,} {unit}. Take out what is not about causes, "
-                f"or write the worldview as YAML. {explain_limit(most, unit)}"
-            )
-    if _depth(_without_inert(text), "{", "}") > 1:
-        raise SettingsError(
-            f"{source}: The graph has groups of nodes in braces. Write an arrow for each pair of "
-            "nodes instead."
-        )
-
-
-def _depth(text: str, opening: str, closing: str) -> int:
-    signs = re.findall(f"->|[{re.escape(opening + closing)}]", text)
-    steps = (1 if each in opening else -1 for each in signs if each != "->")
-    return max(accumulate(steps), default=0)
-
-
-def _without_inert(text: str) -> str:
-    """Take out what is no statement; angle brackets are nested, so from the inside outwards."""
-    removed = 1
-    while removed:
-        text, removed = _DOT_INERT.subn(" ", text)
-    return text
-
-
-def _as_networkx(found: Any) -> Any:
-    import networkx as nx
-
-    graph: Any = nx.DiGraph() if found.get_type() == "digraph" else nx.Graph()
-    for node in found.get_nodes():
-        label = node.get_attributes().get("label")
-        if node.get_name() not in _DOT_DEFAULTS:
-            labelled = {"label": _dot_text(label)} if label else {}
-            graph.add_node(_dot_text(node.get_name()), **labelled)
-    for edge in found.get_edges():
-        graph.add_edge(_dot_text(edge.get_source()), _dot_text(edge.get_destination()))
-    return graph
-
-
-def _dot_text(written: str) -> str:
-    """Read an identifier: without its port, and without its quotes."""
-    match = _DOT_ID.fullmatch(written)
-    name = match[1] if match else written
-    if name.startswith('"') and name.endswith('"') and len(name) > 1:
-        return name[1:-1].replace('\\"', '"')
-    return name
-
-
-_GRAPH_READERS: Mapping[str, Callable[[str, str], Any]] = {
-    ".gml": _read_gml,
-    ".dot": _read_dot,
-    ".gv": _read_dot,
-}

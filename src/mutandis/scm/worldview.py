@@ -121,9 +121,8 @@ class Worldview(Declaration):
         Parameters
         ----------
         source
-            The path of a ``.yaml`` or ``.yml`` file, or of a graph (``.gml``, ``.dot``, ``.gv``),
-            all of whose arrows are read as linear equations. Text with line breaks is taken for the
-            YAML itself, as `write` gives it.
+            The path of a ``.yaml`` or ``.yml`` file. Text with line breaks is taken for the YAML
+            itself, as `write` gives it.
 
         Raises
         ------
