@@ -108,7 +108,7 @@ def _gather(label: str, drawn: Iterator[dict[str, mm.Audit]], *, repeats: int = 
     """Collect the shares of one audit (and its variants) per data set."""
     found: dict[tuple[str, int], dict[str, list[float]]] = {}
     for audits in drawn:
-        for record in audits["real"].count_records():
+        for record in audits["real"].results.records():
             shares = found.setdefault((record["method"], record["k"]), {})
             shares.setdefault("cases", []).append(record["share"])
             shares.setdefault("significant", []).append(record["significant_share"])
@@ -451,7 +451,7 @@ def _matched(
         ks=(50,),
         uncertainty=mm.Uncertainty(tipping=False),
         **options,
-    ).test_everyone()
+    ).evaluate(depth="significance")
     of_harmed = harmed[table["woman"] == 1]
     return {
         "tested": 1 - float(found.comparison.insufficient.mean()),

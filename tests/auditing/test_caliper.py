@@ -303,13 +303,13 @@ def test_too_few_people_on_one_attribute_leave_the_whole_claim_open() -> None:
     assert "on each of the grounds 'woman' and 'old'" in other
     assert "the figures being those of the attribute with the weakest evidence." in other
     support = found.support("st", k=5)
-    parts = [found.part(name).support("st", k=5) for name in ("woman", "old")]
+    parts = [found.parts[name].support("st", k=5) for name in ("woman", "old")]
     assert support["attribute"].tolist() == ["woman"] * len(parts[0]) + ["old"] * len(parts[1])
     together = pd.concat(parts, ignore_index=True)
     assert support.drop(columns="attribute").equals(together)
     weakest = min(("woman", "old"), key=lambda n: found.findings("st", k=5)[f"delta_p_{n}"].iloc[1])
     who = verdicts.index[1]
-    expected = found.part(weakest).case(who).balance("st", 5)
+    expected = found.parts[weakest].case(who).balance("st", 5)
     assert found.case(who).balance("st", 5) == expected
 
 

@@ -39,7 +39,7 @@ def audited(**changes: Any) -> mm.Audit:
 )
 def test_counting_without_bounds_counts_the_same(changes: dict[str, Any]) -> None:
     audit = audited(**changes)
-    for row in audit.count_records():
+    for row in audit.results.records():
         found = audit.evaluate(row["method"], row["k"])
         assert row == found.counts()
 

@@ -148,10 +148,10 @@ def test_the_weakest_ground_is_the_one_of_the_measure() -> None:
         )
         kind = MEASURES[measure]
         whole = found.findings()
-        parts = np.stack([part.findings()[kind.column] for part in found.parts])
+        parts = np.stack([part.findings()[kind.column] for part in found.parts.values()])
         weakest = parts.min(axis=0) if kind.worse_above else parts.max(axis=0)
         assert (whole[kind.column] == weakest).all()
-        lows = [part.findings()[f"{kind.column}_low"] for part in found.parts]
+        lows = [part.findings()[f"{kind.column}_low"] for part in found.parts.values()]
         assert (whole[f"{kind.column}_low"] == np.min(lows, axis=0)).all()
 
 

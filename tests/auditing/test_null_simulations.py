@@ -41,7 +41,7 @@ def test_the_same_noise_with_an_effect_does_not(simulations: ModuleType) -> None
     rng = np.random.default_rng(0)
     table, score = simulations.people(rng, rows=900, share=0.35)
     granted = simulations.noisy(score - 1.5 * table["woman"].to_numpy(), rng)
-    for record in simulations.audit(table.assign(granted=granted), (50,)).count_records():
+    for record in simulations.audit(table.assign(granted=granted), (50,)).results.records():
         assert record["significant_share"] > 0.3
         assert record["significant_adjusted"] > 0
 

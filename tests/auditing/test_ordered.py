@@ -341,7 +341,7 @@ def test_several_grounds_take_levels() -> None:
     worldview = mm.Worldview({"income": mm.Linear("woman", "old"), "debt": mm.Linear("woman")})
     found = audit(table, protected=grounds, combine="multiple", worldview=worldview)
     rows = found.findings("cst_matched", k=20)
-    parts = [found.part(name).findings("cst_matched", k=20) for name in ("woman", "old")]
+    parts = [found.parts[name].findings("cst_matched", k=20) for name in ("woman", "old")]
     known = [each.set_index("id").loc[rows["id"], "theta_own"].to_numpy() for each in parts]
     smallest = np.minimum(*known).tolist()
     assert rows["theta_own"].tolist() == pytest.approx(smallest, nan_ok=True, abs=0)

@@ -338,7 +338,7 @@ def test_several_grounds_stand_together() -> None:
     bounds = findings.p_value_bound()
     for place in np.flatnonzero(findings.comparison.evidence).tolist()[:6]:
         worst = 0.0
-        for part in found.parts:
+        for part in found.parts.values():
             alone = find_tipping(
                 part, METHODS["cst_matched"], 12, places=np.array([place]), bound=bounds
             )

@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import mutandis as mm
+from mutandis.auditing.robustness import each_findings
 from mutandis.cli.app import app
 from mutandis.errors import MutandisWarning, OutputError, PlanError, SettingsError
 from mutandis.store import saved_audit
@@ -171,7 +172,7 @@ def test_several_grounds_are_compared_together() -> None:
 
 
 def test_other_methods_have_the_columns_and_no_values(found: mm.Audit) -> None:
-    other = next(each for each in found.each_findings() if each.method == "st").columns()
+    other = next(each for each in each_findings(found) if each.method == "st").columns()
     assert np.isnan(other["stays_under"]).all()
     assert set(other["breaks_under"]) == {None}
 

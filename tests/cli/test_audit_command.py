@@ -118,12 +118,12 @@ def test_json_is_all_that_is_printed(config: Path, by_api: mm.Audit) -> None:
         sum(printed["robustness"]["significant-adjusted"].values())
         == (printed["headline"]["significant_adjusted"])
     )
-    assert printed["counts"] == expected.count_records()
+    assert printed["counts"] == expected.results.records()
     assert printed["cautions"] == expected.cautions() != []
     rows = expected.findings()
     pattern = rows["verdict"] == "significant-adjusted"
     assert printed["headline"] == {
-        **expected.count("cst_matched", 9),
+        **expected.results.summaries["cst_matched", 9].counts,
         "pattern": pattern.sum(),
         "pattern_refused": (pattern & (rows["outcome"] == -1)).sum(),
         "pattern_and_own_case": (pattern & rows["own_case"]).sum(),

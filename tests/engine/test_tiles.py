@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
+from mutandis.auditing.case import list_members
 from mutandis.mapped import arrays_in_files, is_mapped
 from mutandis.workers import LocalWorkers, Task
 
@@ -238,7 +239,7 @@ def check_tiles(plan: mm.Plan, tmp_path: Path) -> mm.Audit:
     pd.testing.assert_frame_equal(tiled.counts(), alone.counts(), check_exact=True)
     method, k = plan.choose(None, None)
     for place in (0, 7):
-        one, other = (each.members(place, method.name, k) for each in (alone, tiled))
+        one, other = (list_members(each.ground, place, method, k) for each in (alone, tiled))
         for mine, its in ((one.control, other.control), (one.test, other.test)):
             assert mine.ids.tolist() == its.ids.tolist()
             assert mine.place.tolist() == its.place.tolist()

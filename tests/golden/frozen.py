@@ -95,7 +95,7 @@ def _worldviews(audit: mm.Audit) -> Tables:
 
 def _grounds(audit: mm.Audit) -> Tables:
     found: Tables = {}
-    for ground, part in audit.by_ground.items():
+    for ground, part in audit.parts.items():
         found[f"{ground} counts"] = _columns(part.counts())
         found[f"{ground} findings"] = _columns(part.findings())
     return found

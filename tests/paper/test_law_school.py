@@ -96,7 +96,7 @@ def share_of_draws(audit: mm.Audit, method: str, k: int) -> NDArray[np.float64]:
     "poisson-race", "linear-race", "log-linear-race", "linear-gender", "log-linear-gender"
 )
 def test_the_documented_counts(applicants: pd.DataFrame, which: str, family: str) -> None:
-    records = run(applicants, which, family).count_records()
+    records = run(applicants, which, family).results.records()
     cases = {(row["method"], row["k"]): row["cases"] for row in records}
     cells = [cases["cst_without", k] for k in SIZES] + [cases["cf", 15]]
     assert f"| {which} | {family} | {' | '.join(map(str, cells))} |" in PAGE

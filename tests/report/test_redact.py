@@ -98,7 +98,7 @@ def both(audit: mm.Audit, who: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 def smallest_group(audit: mm.Audit, who: Any) -> int:
     """Count the people behind the headline, in the smaller group of any ground."""
     method, k = audit.plan.settings.primary
-    groups = [part.case(who).groups(method, k=k) for part in audit.parts]
+    groups = [part.case(who).groups(method, k=k) for part in audit.parts.values()]
     places = [
         members.place[~members.is_center]
         for pair in groups
@@ -402,7 +402,7 @@ def told(data: dict[str, Any]) -> list[tuple[str, int]]:
 def check_apart(audit: mm.Audit, who: Any, keys: Sequence[tuple[str, int]]) -> int:
     """Check that any two groups are the same people or differ by ten; count those that differ."""
     groups = []
-    for part in audit.parts:
+    for part in audit.parts.values():
         for method, k in keys:
             pair = part.case(who).groups(method, k=k)
             for members in (pair.control, pair.test):

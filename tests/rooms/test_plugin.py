@@ -12,6 +12,8 @@ import pytest
 
 import mutandis as mm
 from mutandis import registry
+from mutandis.auditing.case import list_members
+from mutandis.engine.methods import METHODS
 from mutandis.errors import PlanError, SettingsError
 
 if TYPE_CHECKING:
@@ -68,7 +70,7 @@ def test_an_audit_with_a_distance_and_a_decision_maker_of_another_package(tmp_pa
     assert [each["kind"] for each in decided] == ["scorecard", "rule"]
     assert "differences in tenths of the range" in audit.report().html
     # two numbers in tenths of their range, averaged
-    twentieths = 20 * audit.members(0, "st", 40).control.distance
+    twentieths = 20 * list_members(audit.ground, 0, METHODS["st"], 40).control.distance
     np.testing.assert_allclose(twentieths, np.rint(twentieths), atol=1e-6)
     assert twentieths.max() > 0
 

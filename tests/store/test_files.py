@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 import mutandis as mm
+from mutandis.auditing.robustness import each_findings
 from mutandis.cli.app import app
 from mutandis.errors import OutputError, PlanError
 from mutandis.store.files import compare_findings, write_atomically, write_csv, write_findings
@@ -201,7 +202,7 @@ def two_women(outcomes: Sequence[Any], ids: Sequence[Any] | None = None, **more:
 
 
 def written(found: mm.Audit, folder: Path) -> duckdb.DuckDBPyRelation:
-    write_findings(folder / "findings.parquet", found.each_findings())
+    write_findings(folder / "findings.parquet", each_findings(found))
     assert [path.name for path in folder.iterdir()] == ["findings.parquet"]
     return duckdb.read_parquet(str(folder / "findings.parquet"))
 

@@ -166,11 +166,11 @@ PLAN = mm.plan(
 )
 
 
-def case(**changes: Any) -> Case:
+def case(outcome_cf: str | None = "yes", **changes: Any) -> Case:
     row = {
         "id": 8,
         "outcome": "no",
-        "outcome_cf": "yes",
+        "outcome_cf": outcome_cf,
         "q_value": 0.04,
         "p_control": 0.75,
         "p_test": 0.25,
@@ -181,15 +181,17 @@ def case(**changes: Any) -> Case:
     }
     missing = {**row, "p_control": 1.0, "p_test": 0.0, "delta_p": 1.0, "verdict": "evidence"}
     missing.update(ci_low=float("nan"), ci_high=float("nan"))
+    audit = SimpleNamespace(
+        plan=PLAN,
+        ground=SimpleNamespace(world=World()),
+        grounds=(None,),
+        provenance=SimpleNamespace(computed={"couplings": {}}),
+    )
     values: dict[str, Any] = {
-        "id": 8,
-        "outcome": "no",
-        "outcome_cf": "yes",
         "factual": {"salary": 35_000.0, "job": "cook"},
         "counterfactual": {"salary": 50_796.5, "job": "cook"},
         "results": MappingProxyType({("st", 4): row, ("cf", 4): missing}),
-        # nothing else is asked for
-        "audit": SimpleNamespace(plan=PLAN, ground=SimpleNamespace(world=World()), grounds=(None,)),
+        "audit": audit,  # nothing else is asked for
         "place": 0,
         "row": 8,
     }

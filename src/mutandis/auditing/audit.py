@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from mutandis.auditing.case import Case
-from mutandis.auditing.members import list_members
-from mutandis.auditing.results import assess, decided_on_all, evaluate
-from mutandis.auditing.support import measure_balance, measure_support
+from mutandis.auditing.case import Case, open_case
+from mutandis.auditing.results import assess, evaluate
 from mutandis.config.schema import settle_interval
-from mutandis.data.columns import Numbers, plain_value, plain_values
+from mutandis.data.columns import plain_values
 from mutandis.decision.maker import RecordAgreement
-from mutandis.engine.methods import METHODS
-from mutandis.errors import PlanError, UnknownIdError, printable
+from mutandis.errors import PlanError, printable
 from mutandis.frames import columns_of, open_frame, to_frame
-from mutandis.verdicts.findings import weakest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from os import PathLike
 
     from numpy.typing import NDArray
@@ -36,29 +30,19 @@ if TYPE_CHECKING:
     from mutandis.auditing.robustness import Tipping
     from mutandis.auditing.sham import ShamAudits
     from mutandis.auditing.support import Support
-    from mutandis.data.columns import Column
     from mutandis.data.labels import Labels
-    from mutandis.data.population import Population
-    from mutandis.engine.members import Members
     from mutandis.engine.study import Study
-    from mutandis.engine.tally import Pair
+    from mutandis.outcomes.outcome import Depth
     from mutandis.report.case_model import CaseDocument
     from mutandis.report.report import Report
     from mutandis.scm import Diagnosis, Worldview
     from mutandis.verdicts.findings import Findings
 
-__all__ = ["Audit", "Flips"]
+__all__ = ["Audit"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flips:
-    """Complainants whose outcome changes under do(): what counterfactual fairness looks at.
-
-    Of scores and ordered outcomes: who would have had a better one, and who a worse one.
-    """
-
-    negative_to_positive: int
-    positive_to_negative: int
+def _ignore(done: int, total: int) -> None:
+    """Report to nobody."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -104,8 +88,12 @@ class Audit:
        id  p_control  p_test  delta_p
     0   0        1.0     0.0      1.0
     1   1        1.0     0.0      1.0
+    >>> found.people().columns[-3:].tolist()
+    ['woman', 'salary', 'salary (counterfactual)']
     >>> found.case(0).groups("cst_without", k=1).test.ids.tolist()
     [4]
+    >>> found.with_levels(alpha=0.01).plan.settings.alpha
+    0.01
     """
 
     plan: Plan
@@ -119,6 +107,11 @@ class Audit:
         return tuple(method.name for method in self.plan.methods)
 
     @property
+    def ks(self) -> tuple[int, ...]:
+        """The group sizes that were run."""
+        return self.plan.settings.ks
+
+    @property
     def ground(self) -> Ground:
         """The ground; the first one, where several were audited one by one."""
         return self.grounds[0]
@@ -129,31 +122,19 @@ class Audit:
         return self.ground.study
 
     @property
-    def ks(self) -> tuple[int, ...]:
-        """The group sizes that were run."""
-        return self.plan.settings.ks
-
-    @property
-    def parts(self) -> tuple[Audit, ...]:
-        """The audit of each ground by itself; of one ground, this audit."""
+    def parts(self) -> dict[str, Audit]:
+        """The audit of each ground by itself, by protected attribute; of one, this, unnamed."""
         if len(self.grounds) == 1:
-            return (self,)
-        return tuple(
-            Audit(
+            return {"": self}
+        return {
+            ground.name: Audit(
                 plan=ground.plan,
                 grounds=(ground,),
                 results=results,
                 provenance=replace(self.provenance, computed=ground.computed),
             )
             for ground, results in zip(self.grounds, self.results.grounds, strict=True)
-        )
-
-    @property
-    def by_ground(self) -> dict[str, Audit]:
-        """The parts by protected attribute; one part alone has the empty name."""
-        if len(self.grounds) == 1:
-            return {"": self}
-        return {ground.name: part for ground, part in zip(self.grounds, self.parts, strict=True)}
+        }
 
     @property
     def with_record(self) -> RecordAgreement | None:
@@ -167,35 +148,18 @@ class Audit:
 
         Of scores, the share of their variation on record that b(X) does not explain.
         """
-        found: float | None = self.provenance.computed["disagreement"]
-        return found
+        return None if self.with_record is None else self.with_record.disagreement
 
-    def part(self, attribute: str) -> Audit:
-        """Give the audit of one protected attribute, where several were audited one by one.
-
-        Parameters
-        ----------
-        attribute
-            The protected attribute.
-        """
-        for part in self.parts:
-            if [each.attribute for each in part.plan.protections] == [attribute]:
-                return part
-        known = ", ".join(part.plan.status for part in self.parts)
-        raise PlanError(f"This audit has no part {attribute!r}. It has {known}.")
+    # --- what was found ---
 
     def counts(self) -> Any:
         """Count cases for every method and k: a table with one row for each."""
-        return self._frame(columns_of(self.count_records()))
-
-    def count_records(self) -> list[dict[str, Any]]:
-        """Give the counts as plain records, one per method and k."""
-        return [dict(each.counts) for each in self.results.summaries.values()]
+        return self._frame(columns_of(self.results.records()))
 
     def findings(self, method: str | None = None, *, k: int | None = None) -> Any:
-        """Give one row per complainant under one method and k.
+        """Compute one row per complainant under one method and k.
 
-        Those of the headline have `tipping`, `grade` and `robustness`, unless the settings say that
+        The primary ones have `tipping`, `grade` and `robustness`, unless the settings say that
         these are not measured, and `stays_under` and `breaks_under` where worldviews are compared.
 
         Parameters
@@ -203,10 +167,10 @@ class Audit:
         method, k
             Default: the primary ones.
         """
-        return self._frame(self._columns(self.evaluate(method, k)))
+        return self._frame(self._columns(method, k))
 
     def people(self, method: str | None = None, *, k: int | None = None) -> Any:
-        """Give the findings with everyone's attributes, as they are and as they would have been.
+        """Compute the findings with everyone's attributes, actual and counterfactual.
 
         Counterfactual columns are there for the attributes that move. An attribute with the name
         of a finding has "attribute " in front.
@@ -215,21 +179,6 @@ class Audit:
         ----------
         method, k
             Default: the primary ones.
-
-        Examples
-        --------
-        >>> import mutandis as mm
-        >>> found = mm.audit(
-        ...     mm.datasets.loan(n=400, seed=1),
-        ...     outcome="LoanApproval",
-        ...     negative=-1,
-        ...     protected=mm.Protection("Gender", value=1, reference=0),
-        ...     attributes={"AnnualSalary": "continuous"},
-        ...     worldview=mm.Worldview({"AnnualSalary": mm.Linear("Gender")}),
-        ...     ks=(10,),
-        ... )
-        >>> found.people().columns[-3:].tolist()
-        ['Gender', 'AnnualSalary', 'AnnualSalary (counterfactual)']
         """
         return self._frame(self._people_columns(method, k))
 
@@ -241,7 +190,7 @@ class Audit:
         k: int | None = None,
         table: Literal["people", "counts"] = "people",
     ) -> None:
-        """Write `people`, or `counts`, to a file: CSV, Parquet or Excel, as its name ends.
+        """Write `people` or `counts` to a file: CSV, Parquet or Excel, as its name ends.
 
         Parameters
         ----------
@@ -256,347 +205,49 @@ class Audit:
 
         if table not in ("people", "counts"):
             raise PlanError(f"table={table!r} is unknown. Allowed: people, counts.")
-        if table == "counts":
-            if method is not None or k is not None:
-                raise PlanError("The counts have all methods and group sizes: leave out both.")
-            write_people(path, columns_of(self.count_records()), sheet=table)
-        else:
+        if table == "people":
             write_people(path, self._people_columns(method, k))
-
-    def _people_columns(self, method: str | None, k: int | None) -> dict[str, Any]:
-        columns = self._columns(self.evaluate(method, k))
-        # several interventions have no counterfactual in common
-        other = self.ground.world.point if len(self.grounds) == 1 else None
-        rows = self.study.people
-        statuses = [each.attribute for each in self.plan.protections]
-        attributes = [each.name for each in self.plan.attributes]
-
-        def add(title: str, values: Any) -> None:
-            columns[f"attribute {title}" if title in columns else title] = values
-
-        for name in dict.fromkeys([*statuses, *attributes]):
-            values = plain_values(self.plan.population.part(name, rows))
-            add(name, values)
-            if other is not None and name not in statuses:
-                would_be = plain_values(other.part(name, rows))
-                if not np.array_equal(values, would_be):
-                    add(f"{name} (counterfactual)", would_be)
-        return columns
+        elif method is not None or k is not None:
+            raise PlanError(
+                "The counts have all methods and group sizes: `method` and `k` do not apply."
+            )
+        else:
+            write_people(path, columns_of(self.results.records()), sheet=table)
 
     def evaluate(
         self,
         method: str | None = None,
         k: int | None = None,
         *,
+        depth: Depth = "bounds",
         places: NDArray[np.intp] | None = None,
     ) -> Findings:
-        """Compute findings with bounds, which take long where there are many complainants.
-
-        Parameters
-        ----------
-        method, k
-            The method and the group size; default: the primary ones.
-        places
-            The complainants, by their places among all; default: everyone.
-        """
-        chosen, size = self.plan.choose(method, k)
-        key = (chosen.name, size)
-        return evaluate(self.plan, self.grounds, key, self.results, places=places)
-
-    def test_everyone(self, method: str | None = None, k: int | None = None) -> Findings:
-        """Return findings with verdicts and p-values, and without bounds.
-
-        Parameters
-        ----------
-        method, k
-            The method and the group size; default: the primary ones, which are known.
-        """
-        chosen, size = self.plan.choose(method, k)
-        key = (chosen.name, size)
-        if key == self.plan.settings.primary:
-            return self.results.headline
-        return evaluate(self.plan, self.grounds, key, self.results, depth="significance")
-
-    def each_findings(self) -> Iterator[Findings]:
-        """Iterate over the findings of every method and k, with their robustness."""
-        # mapped, not looped over: findings are gone when the next are made
-        return (self.graded(self.evaluate(method, k)) for method in self.methods for k in self.ks)
-
-    def graded(self, found: Findings, place: int | None = None) -> Findings:
-        """Add their robustness to findings, where the settings ask for it.
-
-        Parameters
-        ----------
-        found
-            The findings of all complainants, or of one.
-        place
-            The place of the one among the complainants.
-        """
-        from mutandis.auditing.robustness import describe_all
-
-        if not self.plan.settings.uncertainty.tipping:
-            return found
-        return replace(found, robustness=describe_all(self, found, place))
-
-    def _columns(self, found: Findings, place: int | None = None) -> dict[str, NDArray[Any]]:
-        """Return the columns of findings, graded where they are the headline's."""
-        if (found.method, found.k) == self.plan.settings.primary:
-            found = self.graded(found, place)
-        return found.columns()
-
-    def count(self, method: str, k: int) -> Mapping[str, Any]:
-        """Return the number of cases under one method and one k.
-
-        Parameters
-        ----------
-        method, k
-            The method and the group size.
-        """
-        return self.results.summaries[method, k].counts
-
-    def support(self, method: str | None = None, *, k: int | None = None) -> Any:
-        """Compare how far away everyone's groups are with what is usual: a row per complainant.
-
-        Of several grounds, there is a row per attribute and complainant.
+        """Compute findings in their compact form; those of the headline without bounds are known.
 
         Parameters
         ----------
         method, k
             Default: the primary ones.
-        """
-        parts = self.by_ground
-        tables = {name: part.measure_support(method, k).columns() for name, part in parts.items()}
-        columns = {
-            name: np.concatenate([table[name] for table in tables.values()])
-            for name in next(iter(tables.values()))
-        }
-        if len(tables) > 1:
-            names = np.repeat(list(tables), len(self.study.people))
-            columns = {"attribute": names, **columns}
-        return self._frame(columns)
-
-    def measure_support(self, method: str | None = None, k: int | None = None) -> Support:
-        """Measure how well each complainant's groups support the comparison.
-
-        Parameters
-        ----------
-        method, k
-            The method and the group size; default: the primary ones.
+        depth
+            "bounds", which take long where there are many complainants, or "significance".
+        places
+            The complainants, by their places among all; default: everyone.
         """
         chosen, size = self.plan.choose(method, k)
-        if len(self.grounds) > 1:
-            raise PlanError(
-                "Support is measured within one pair of groups on one scale. An audit of multiple "
-                "discrimination has a pair for each attribute: ask audit.part(attribute)."
-            )
-        ground, least = self.ground, self.plan.settings.similarity.min_group
-        return measure_support(
-            ground.engine, ground.world, ground.tally, chosen, size, min_group=least
-        )
+        key = (chosen.name, size)
+        if key == self.plan.settings.primary and depth != "bounds" and places is None:
+            return self.results.headline
+        return evaluate(self.plan, self.grounds, key, self.results, depth=depth, places=places)
 
     def case(self, id: Any) -> Case:  # noqa: A002 - the public name
-        """Give everything about one complainant: her results under all methods and k.
+        """Return everything about one complainant: the results under all methods and k.
 
         Parameters
         ----------
         id
-            Her id: the value of the id column, or her row position.
+            The value of the id column, or the row position.
         """
-        place, row = self.locate(id)
-        results = {
-            (method, k): MappingProxyType(
-                {
-                    name: plain_value(value[0])
-                    for name, value in self._columns(
-                        self.evaluate(method, k, places=np.array([place])), place
-                    ).items()
-                }
-            )
-            for method in self.methods
-            for k in self.ks
-        }
-        first = next(iter(results.values()))
-        counterfactual = self.ground.world.point if len(self.grounds) == 1 else None
-        return Case(
-            id=plain_value(self.plan.population.ids[row]),
-            outcome=first["outcome"],
-            outcome_cf=first["outcome_cf"],
-            factual=self._attributes(self.plan.population, row),
-            counterfactual=None
-            if counterfactual is None
-            else self._attributes(counterfactual, row),
-            results=MappingProxyType(results),
-            couplings=self.provenance.computed["couplings"],
-            drawn=self.drawn_values(row),
-            audit=self,
-            place=place,
-            row=row,
-        )
-
-    def drawn_values(self, row: int) -> Mapping[str, tuple[tuple[Any, float], ...]]:
-        """Give the values that open attributes of one row have in draws, the most frequent first.
-
-        Parameters
-        ----------
-        row
-            The row of a complainant.
-        """
-        draws, only = self.ground.world.draws, np.array([row])
-        found: dict[str, Any] = {}
-        if len(self.grounds) > 1:
-            return found
-        for name in sorted(draws[0].changed) if draws else ():
-            values = Counter(_cell(drawn.part(name, only)) for drawn in draws)
-            if len(values) > 1 or name in self.provenance.computed["couplings"]:
-                order = sorted(values.items(), key=lambda pair: (-pair[1], str(pair[0])))
-                found[name] = tuple((value, number / len(draws)) for value, number in order)
-        return MappingProxyType(found)
-
-    def with_levels(
-        self,
-        *,
-        alpha: float | None = None,
-        tau: float | None = None,
-        method: str | None = None,
-        k: int | None = None,
-    ) -> Audit:
-        """Give the same audit with other levels and another headline; nothing is searched again.
-
-        Sham audits are left out: they belong to the levels of the audit.
-
-        Parameters
-        ----------
-        alpha, tau
-            The significance level and the least deviation; default: those of the audit.
-        method, k
-            What the headline is about, of what was run; default: the primary ones.
-
-        Examples
-        --------
-        >>> import mutandis as mm
-        >>> found = mm.audit(
-        ...     mm.datasets.loan(n=400, seed=1),
-        ...     outcome="LoanApproval",
-        ...     negative=-1,
-        ...     protected=mm.Protection("Gender", value=1, reference=0),
-        ...     attributes={"AnnualSalary": "continuous"},
-        ...     ks=(10,),
-        ... )
-        >>> found.counts()["cases"].tolist()
-        [23]
-        >>> found.with_levels(tau=0.2).counts()["cases"].tolist()
-        [9]
-        """
-        plan = self.plan
-        chosen, size = plan.choose(method, k)
-        settings = replace(
-            plan.settings,
-            alpha=plan.settings.alpha if alpha is None else alpha,
-            tau=plan.settings.tau if tau is None else tau,
-            evidence=replace(plan.settings.evidence, primary=(chosen.name, size)),
-        )
-        settings = settle_interval(settings)
-        same = (settings.alpha, settings.tau) == (plan.settings.alpha, plan.settings.tau)
-        results = self.results
-        if not same or settings.primary != plan.settings.primary:
-            doubt = replace(settings.uncertainty, tipping=False, variants=None, worldviews=None)
-            settings = replace(settings, uncertainty=doubt)
-        plan = replace(plan, settings=settings)
-        # shares are about verdicts that were given at the levels of the audit
-        grounds = tuple(
-            replace(
-                each,
-                plan=replace(each.plan, settings=settings),
-                verdict_shares=each.verdict_shares if same else {},
-            )
-            for each in self.grounds
-        )
-        if plan.settings != self.plan.settings:
-            results = assess(plan, grounds, like=self.results if same else None)
-        results = replace(results, sham=None)
-        return replace(self, plan=plan, grounds=grounds, results=results)
-
-    def with_worldviews(
-        self,
-        worldviews: Mapping[str, Worldview] | None = None,
-        *,
-        variants: bool = False,
-        progress: Callable[[int, int], None] = lambda done, total: None,  # noqa: ARG005
-    ) -> Audit:
-        """Give the same audit with its headline's verdicts under further worldviews.
-
-        What was found stays as it is. Findings, reports, case files and results then say under how
-        many worldviews each verdict is the same or stronger, and under which it is not
-        (docs/robustness.md). Those that the audit had before are compared with again.
-
-        Parameters
-        ----------
-        worldviews
-            Other worldviews by name. None of them may need columns that the audit did not read,
-            if it was opened from results.
-        variants
-            Add the variants of the audit's own worldview that differ in one choice each, as
-            `vary_worldview` lists them.
-        progress
-            Called with two numbers: the worldviews done, and all.
-
-        Examples
-        --------
-        >>> import mutandis as mm
-        >>> found = mm.audit(
-        ...     mm.datasets.loan(n=600, seed=1),
-        ...     outcome="LoanApproval",
-        ...     negative=-1,
-        ...     protected=mm.Protection("Gender", value=1, reference=0),
-        ...     attributes={"AnnualSalary": "continuous", "AccountBalance": "continuous"},
-        ...     worldview=mm.Worldview(
-        ...         {
-        ...             "AnnualSalary": mm.Linear("Gender"),
-        ...             "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
-        ...         }
-        ...     ),
-        ...     ks=(15,),
-        ...     uncertainty=mm.Uncertainty(refits=0),
-        ... ).with_worldviews(variants=True)
-        >>> found.results.worldviews.count_stays()
-        {5: 1, 4: 56, 3: 5, 2: 3}
-        """
-        from mutandis.auditing.plan import settle_robustness
-        from mutandis.auditing.provenance import describe_settings
-        from mutandis.auditing.robustness import find_robustness
-        from mutandis.auditing.worldviews import find_worldview_verdicts
-
-        plan, doubt = self.plan, self.plan.settings.uncertainty
-        more = {**(doubt.worldviews or {}), **(worldviews or {})}
-        wanted = replace(
-            doubt,
-            variants=variants or doubt.variants,
-            worldviews=more or None,
-            tipping=doubt.tipping or None,
-        )
-        method, _ = plan.choose(None, None)
-        doubt = settle_robustness(wanted, plan.worldview, method, rows=len(plan.population))
-        plan = replace(plan, settings=replace(plan.settings, uncertainty=doubt))
-        provenance = replace(self.provenance, settings=describe_settings(plan))
-        changed = replace(self, plan=plan, provenance=provenance)
-        results = replace(self.results, worldviews=find_worldview_verdicts(changed, progress))
-        return find_robustness(replace(changed, results=results))
-
-    def with_labels(self, labels: Labels) -> Audit:
-        """Give the same audit with words for its columns, values and outcomes.
-
-        They change no number and no finding; nothing is run again.
-
-        Parameters
-        ----------
-        labels
-            The words, as for `Plan.with_labels`.
-        """
-        plan = self.plan.with_labels(labels)
-        grounds = tuple(
-            replace(each, plan=replace(each.plan, labels=labels)) for each in self.grounds
-        )
-        return replace(self, plan=plan, grounds=grounds)
+        return open_case(self, id)
 
     def counterfactuals(self) -> Any:
         """Return D^CF, the table as it would have been; None if the audit has none.
@@ -615,28 +266,55 @@ class Audit:
         named = (table.with_columns(nw.lit(name).alias("do")) for name, table in tables.items())
         return nw.concat(list(named)).to_native()
 
-    def flips(self) -> Flips | None:
-        """Count outcomes that change under do(), in either direction; None if b() is not known."""
-        after = self.refused_counterfactually
-        if after is None:
-            return None
-        before = self.study.outcomes[self.study.people]
-        # more is worse, of refusals as of steps of a score
-        return Flips(
-            negative_to_positive=int((before > after).sum()),
-            positive_to_negative=int((before < after).sum()),
-        )
-
-    @property
-    def refused_counterfactually(self) -> NDArray[Any] | None:
-        """Complainants' outcomes under do() as codes; None if b() is not known."""
-        return decided_on_all(self.plan, self.grounds)
-
     def cautions(self) -> list[str]:
-        """Say what makes the headline doubtful: group sizes, few comparable people, wrong side."""
+        """List what makes the headline doubtful: group sizes, few comparable people, wrong side."""
         from mutandis.auditing.cautions import caution_about
 
         return caution_about(self)
+
+    # --- what is computed on request ---
+
+    def support(self, method: str | None = None, *, k: int | None = None) -> Any:
+        """Compare how far away everyone's groups are with what is usual: a row per complainant.
+
+        Of several grounds, there is a row per attribute and complainant.
+
+        Parameters
+        ----------
+        method, k
+            Default: the primary ones.
+        """
+        parts = self.parts
+        tables = {name: part.measure_support(method, k).columns() for name, part in parts.items()}
+        columns = {
+            name: np.concatenate([table[name] for table in tables.values()])
+            for name in next(iter(tables.values()))
+        }
+        if len(tables) > 1:
+            names = np.repeat(list(tables), len(self.study.people))
+            columns = {"attribute": names, **columns}
+        return self._frame(columns)
+
+    def measure_support(self, method: str | None = None, k: int | None = None) -> Support:
+        """Measure how well each complainant's groups support the comparison, on one ground.
+
+        Parameters
+        ----------
+        method, k
+            Default: the primary ones.
+        """
+        from mutandis.auditing.support import measure_support
+
+        chosen, size = self.plan.choose(method, k)
+        if len(self.grounds) > 1:
+            raise PlanError(
+                "Support is measured within one pair of groups on one scale. An audit of multiple "
+                f"discrimination has one for each attribute: ask audit.parts[{self.ground.name!r}]."
+            )
+        ground, least = self.ground, self.plan.settings.similarity.min_group
+        return measure_support(
+            ground.engine, ground.world, ground.tally, chosen, size, min_group=least
+        )
 
     def sham(
         self,
@@ -645,7 +323,7 @@ class Audit:
         method: str | None = None,
         k: int | None = None,
         seed: int | None = None,
-        progress: Callable[[int, int], None] = lambda done, total: None,  # noqa: ARG005
+        progress: Callable[[int, int], None] = _ignore,
     ) -> ShamAudits:
         """Count what the same audit finds where there is nothing to find (docs/robustness.md).
 
@@ -661,27 +339,6 @@ class Audit:
             Seed of the random statuses; default: the one of the audit.
         progress
             Called with two numbers: the sham audits done, and all.
-
-        Examples
-        --------
-        >>> import mutandis as mm
-        >>> found = mm.audit(
-        ...     mm.datasets.loan(n=2000, seed=1),
-        ...     outcome="LoanApproval",
-        ...     negative=-1,
-        ...     protected=mm.Protection("Gender", value=1, reference=0),
-        ...     attributes={"AnnualSalary": "continuous", "AccountBalance": "continuous"},
-        ...     worldview=mm.Worldview(
-        ...         {
-        ...             "AnnualSalary": mm.Linear("Gender"),
-        ...             "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
-        ...         }
-        ...     ),
-        ...     ks=(50,),
-        ... )
-        >>> sham = found.sham(19)
-        >>> sham.count, sham.largest, sham.exceeds_all
-        (202, 62, True)
         """
         from mutandis.auditing.sham import sham_audits
 
@@ -692,7 +349,7 @@ class Audit:
         number: int = 19,
         *,
         seed: int | None = None,
-        progress: Callable[[int, int], None] = lambda done, total: None,  # noqa: ARG005
+        progress: Callable[[int, int], None] = _ignore,
     ) -> Audit:
         """Return the same audit with sham audits of its headline, which documents then show.
 
@@ -709,16 +366,16 @@ class Audit:
         method: str | None = None,
         *,
         k: int | None = None,
-        progress: Callable[[int, int], None] = lambda done, total: None,  # noqa: ARG005
+        progress: Callable[[int, int], None] = _ignore,
     ) -> Any:
-        """Tell how much of the effect of the status must be real for each verdict to stand.
+        """Return how much of the effect of the status must be real for each verdict to stand.
 
         The table has a row per complainant: `tipping` is the least part λ of the difference that
-        the worldview attributes to her status such that her verdict is the same or stronger from λ
+        the worldview attributes to the status such that the verdict is the same or stronger from λ
         to the whole of it, `grade` says whether that is robust, sensitive or fragile
-        (docs/robustness.md); `appears` is, where nothing is significant, the
-        least λ up to 1.5 at which something is; `stands_without_…` whether the verdict stands with
-        one attribute held at its fact.
+        (docs/robustness.md); `appears` is, where nothing is significant, the least λ up to 1.5 at
+        which something is; `stands_without_…` whether the verdict stands with one attribute held
+        at its fact.
 
         Parameters
         ----------
@@ -745,21 +402,11 @@ class Audit:
         """
         return self._frame(self.measure_tipping(method, k, progress).columns())
 
-    def hidden_cause(self) -> HiddenCause:
-        """Tell how strong a hidden common cause of the status and an attribute would have to be.
-
-        That is one that would make a verdict fall (docs/robustness.md). It needs a worldview, and
-        a headline that has tipping points.
-        """
-        from mutandis.auditing.hidden_cause import find_hidden_cause
-
-        return find_hidden_cause(self)
-
     def measure_tipping(
         self,
         method: str | None = None,
         k: int | None = None,
-        progress: Callable[[int, int], None] = lambda done, total: None,  # noqa: ARG005
+        progress: Callable[[int, int], None] = _ignore,
     ) -> Tipping:
         """Find tipping points in their compact form, unless the results have them.
 
@@ -776,6 +423,127 @@ class Audit:
             return known
         return find_tipping(self, chosen, size, progress=progress)
 
+    def hidden_cause(self) -> HiddenCause:
+        """Measure how strong a hidden common cause of status and attribute would have to be.
+
+        That is one that would make a verdict fall (docs/robustness.md). It needs a worldview, and
+        a headline that has tipping points.
+        """
+        from mutandis.auditing.hidden_cause import find_hidden_cause
+
+        return find_hidden_cause(self)
+
+    # --- the same audit, otherwise ---
+
+    def with_levels(
+        self,
+        *,
+        alpha: float | None = None,
+        tau: float | None = None,
+        method: str | None = None,
+        k: int | None = None,
+    ) -> Audit:
+        """Return the same audit with other levels and another headline, without a search.
+
+        Sham audits are left out: they belong to the levels of the audit.
+
+        Parameters
+        ----------
+        alpha, tau
+            The significance level and the least deviation; default: those of the audit.
+        method, k
+            What the headline is about, of what was run; default: the primary ones.
+        """
+        plan, own = self.plan, self.plan.settings
+        chosen, size = plan.choose(method, k)
+        settings = replace(
+            own,
+            alpha=own.alpha if alpha is None else alpha,
+            tau=own.tau if tau is None else tau,
+            evidence=replace(own.evidence, primary=(chosen.name, size)),
+        )
+        settings = settle_interval(settings)
+        same = (settings.alpha, settings.tau) == (own.alpha, own.tau)
+        if not same or settings.primary != own.primary:
+            doubt = replace(settings.uncertainty, tipping=False, variants=None, worldviews=None)
+            settings = replace(settings, uncertainty=doubt)
+        plan = replace(plan, settings=settings)
+        # shares are about verdicts that were given at the levels of the audit
+        grounds = tuple(
+            replace(
+                each,
+                plan=replace(each.plan, settings=settings),
+                verdict_shares=each.verdict_shares if same else {},
+            )
+            for each in self.grounds
+        )
+        results = self.results
+        if settings != own:
+            results = assess(plan, grounds, like=results if same else None)
+        return replace(self, plan=plan, grounds=grounds, results=replace(results, sham=None))
+
+    def with_worldviews(
+        self,
+        worldviews: Mapping[str, Worldview] | None = None,
+        *,
+        variants: bool = False,
+        progress: Callable[[int, int], None] = _ignore,
+    ) -> Audit:
+        """Return the same audit with its headline's verdicts under further worldviews.
+
+        Findings, reports, case files and results then have the number of worldviews under which
+        each verdict is the same or stronger, and name the others (docs/robustness.md). Worldviews
+        that the audit had before are compared with again.
+
+        Parameters
+        ----------
+        worldviews
+            Other worldviews by name. None of them may need columns that the audit did not read,
+            if it was opened from results.
+        variants
+            Add the variants of the audit's own worldview that differ in one choice each, as
+            `vary_worldview` lists them.
+        progress
+            Called with two numbers: the worldviews done, and all.
+        """
+        from mutandis.auditing.provenance import describe_settings
+        from mutandis.auditing.robustness import find_robustness
+        from mutandis.auditing.settle import settle_robustness
+        from mutandis.auditing.worldviews import find_worldview_verdicts
+
+        plan, doubt = self.plan, self.plan.settings.uncertainty
+        wanted = replace(
+            doubt,
+            variants=variants or doubt.variants,
+            worldviews={**(doubt.worldviews or {}), **(worldviews or {})} or None,
+            tipping=doubt.tipping or None,
+        )
+        method, _ = plan.choose(None, None)
+        doubt = settle_robustness(wanted, plan.worldview, method, rows=len(plan.population))
+        plan = replace(plan, settings=replace(plan.settings, uncertainty=doubt))
+        provenance = replace(self.provenance, settings=describe_settings(plan))
+        changed = replace(self, plan=plan, provenance=provenance)
+        results = replace(self.results, worldviews=find_worldview_verdicts(changed, progress))
+        return find_robustness(replace(changed, results=results))
+
+    def with_labels(self, labels: Labels) -> Audit:
+        """Return the same audit with words for its columns, values and outcomes.
+
+        They change no number and no finding.
+
+        Parameters
+        ----------
+        labels
+            The words, as for `Plan.with_labels`.
+        """
+        plan = self.plan.with_labels(labels)
+        grounds = tuple(
+            replace(each, plan=replace(each.plan, labels=labels)) for each in self.grounds
+        )
+        return replace(self, plan=plan, grounds=grounds)
+
+    # --- documents and files ---
+
     def case_file(
         self,
         id: Any,  # noqa: A002 - the public name
@@ -790,11 +558,10 @@ class Audit:
         id
             The complainant.
         path
-            Where to write it, whole or not at all: a file that ends in .html, .json or
-            .pdf.
+            Where to write it, whole or not at all: a file that ends in .html, .json or .pdf.
         redact
-            Leave out all others: her own record stays, and verdicts and coarse shares of groups
-            of at least ten people.
+            Leave out everybody else: the complainant's own record stays, with verdicts and coarse
+            shares of groups of at least ten people.
         """
         from mutandis.report.case_file import case_document
 
@@ -804,37 +571,16 @@ class Audit:
         return document
 
     def report(
-        self,
-        path: str | PathLike[str] | None = None,
-        *,
-        diagnosis: Diagnosis | None = None,
+        self, path: str | PathLike[str] | None = None, *, diagnosis: Diagnosis | None = None
     ) -> Report:
         """Write the report: one HTML page that loads nothing, runs no script and prints well.
 
         Parameters
         ----------
         path
-            Where to write it, whole or not at all; left out, it is only given back.
+            Where to write it, whole or not at all; default: it is only returned.
         diagnosis
-            What `plan.check_worldview()` has given; asked again if left out.
-
-        Examples
-        --------
-        >>> import mutandis as mm
-        >>> found = mm.audit(
-        ...     {
-        ...         "woman": [1, 1, 0, 0, 0, 0],
-        ...         "salary": [10.0, 11.0, 10.0, 11.0, 15.0, 16.0],
-        ...         "granted": ["no", "no", "no", "yes", "yes", "yes"],
-        ...     },
-        ...     outcome="granted",
-        ...     negative="no",
-        ...     protected=mm.Protection("woman", value=1, reference=0),
-        ...     attributes={"salary": "continuous"},
-        ...     ks=(1,),
-        ... )
-        >>> "there is for 1 of 2 complainants (50.0%)" in found.report().html
-        True
+            What `plan.check_worldview()` returns; default: it is asked again.
         """
         from mutandis.report.report import make_report
 
@@ -885,122 +631,73 @@ class Audit:
 
         save_audit(self, Path(folder), overwrite=overwrite, key=read_key(sign, "private"))
 
-    def members(self, place: int, method: str, k: int) -> Pair[Members]:
-        """List the people in both groups of one complainant.
+    # --- how it is shown ---
 
-        Of several grounds, the one with the weakest evidence.
+    def _columns(self, method: str | None, k: int | None) -> dict[str, NDArray[Any]]:
+        """Return the columns of findings, graded where they are the headline's."""
+        from mutandis.auditing.robustness import add_robustness
 
-        Parameters
-        ----------
-        place
-            Her place among the complainants; see `locate`.
-        method, k
-            The method and the group size.
-        """
-        ground = self._weakest(place, method, k)
-        return list_members(ground, place, METHODS[method], self.ks.index(k))
+        found = self.evaluate(method, k)
+        if (found.method, found.k) == self.plan.settings.primary:
+            found = add_robustness(self, found)
+        return found.columns()
 
-    def balance(self, place: int, method: str, k: int) -> Pair[Mapping[str, float]]:
-        """Compare one complainant's search centers with the people around them.
-
-        Parameters
-        ----------
-        place
-            Her place among the complainants; see `locate`.
-        method, k
-            The method and the group size.
-        """
-        ground = self._weakest(place, method, k)
-        row = int(ground.study.people[place])
-        groups = list_members(ground, place, METHODS[method], self.ks.index(k))
-        return measure_balance(ground.study, ground.world, row, METHODS[method], groups)
-
-    def _weakest(self, place: int, method: str, k: int) -> Ground:
-        if len(self.grounds) == 1:
-            return self.ground
-        found = self.evaluate(method, k, places=np.array([place]))
-        against = np.stack([each.against for each in found.parts.values()])
-        return self.grounds[int(weakest(against, worse=self.plan.rule.worse)[0])]
-
-    def locate(self, id: Any) -> tuple[int, int]:  # noqa: A002
-        """Find a complainant's place among the complainants, and her row.
-
-        Parameters
-        ----------
-        id
-            Her id: the value of the id column, or her row position.
-        """
-        ids = self.plan.population.ids
-        # a list would be compared element by element
-        same = ids == id if np.ndim(id) == 0 else np.zeros(len(ids), dtype=np.bool_)
-        matches = np.flatnonzero(same)
-        if not len(matches):
-            column = self.plan.id
-            known = "row positions, from 0" if column is None else f"the values of {column!r}"
-            raise UnknownIdError(f"No row has this id. Ids in this audit are {known}.")
-        row = int(matches[0])
+    def _people_columns(self, method: str | None, k: int | None) -> dict[str, NDArray[Any]]:
+        columns = self._columns(method, k)
+        # several interventions have no counterfactual in common
+        other = self.ground.world.point if len(self.grounds) == 1 else None
         rows = self.study.people
-        place = int(np.searchsorted(rows, row))
-        if place == len(rows) or rows[place] != row:
-            raise UnknownIdError(
-                f"This row is not a complainant: its protected attribute {self.plan.status} does "
-                "not have a protected value."
-            )
-        return place, row
-
-    def _attributes(self, population: Population, row: int) -> Mapping[str, Any]:
-        values = {}
-        for attribute in self.plan.attributes:
-            values[attribute.name] = _cell(population.part(attribute.name, np.array([row])))
-        return MappingProxyType(values)
+        statuses = [each.attribute for each in self.plan.protections]
+        for name in dict.fromkeys([*statuses, *(each.name for each in self.plan.attributes)]):
+            title = f"attribute {name}" if name in columns else name
+            columns[title] = values = plain_values(self.plan.population.part(name, rows))
+            if other is not None and name not in statuses:
+                would_be = plain_values(other.part(name, rows))
+                if not np.array_equal(values, would_be):
+                    columns[f"{name} (counterfactual)"] = would_be
+        return columns
 
     def _frame(self, columns: Mapping[str, Any]) -> Any:
         return to_frame(columns, self.plan.population.source)
 
     def __repr__(self) -> str:
         """Summarise in a few lines."""
-        method, k = self.plan.settings.primary
-        row = self.count(method, k)
-        return printable(
-            f"Audit of {len(self.plan.population):,} decisions, "
-            f"{row['complainants']:,} complainants; methods {', '.join(self.methods)}; "
-            f"k = {', '.join(map(str, self.ks))}\n"
+        from mutandis.auditing.cautions import caution_about_matches
+        from mutandis.auditing.robustness import summarise_grades
+
+        (method, k), labels = self.plan.settings.primary, self.plan.labels
+        row = self.results.summaries[method, k].counts
+        couplings = self.provenance.computed["couplings"].items()
+        assumed = ", ".join(f"{each} for {labels.column(name)}" for name, each in couplings)
+        run = (
+            f"Audit of {len(self.plan.population):,} decisions, {row['complainants']:,} "
+            f"complainants; methods {', '.join(self.methods)}; k = {', '.join(map(str, self.ks))}"
+        )
+        headline = (
             f"{method} at k={k}: evidence for {row['cases']:,} ({row['share']:.1%}), significant "
             f"for {row['significant']:,}, after adjustment for {row['significant_adjusted']:,}"
-            f"{self._graded()}{self._left_out()}{self._assumed()}"
         )
+        lines = [
+            run,
+            headline,
+            summarise_grades(self),
+            *caution_about_matches(self.results.headline, labels),
+            f"assumed, beyond what data can test: {assumed}" if assumed else "",
+        ]
+        return printable("\n".join(filter(None, lines)))
 
     def _repr_html_(self) -> str:
         """Show the summary and the counts in a notebook."""
-        records = self.count_records()
+        records = self.results.records()
         titles = {"cases_refused": f"cases {printable(self.plan.labels.negative)}"}
-        head = "".join(f"<th>{escape(titles.get(name, name))}</th>" for name in records[0])
-        rows = "".join(
-            "<tr>"
-            + "".join(f"<td>{escape(_shown(value))}</td>" for value in row.values())
-            + "</tr>"
-            for row in records
-        )
-        summary = escape(repr(self)).replace("\n", "<br>")
-        return f"<p>{summary}</p><table><tr>{head}</tr>{rows}</table>"
-
-    def _graded(self) -> str:
-        from mutandis.auditing.robustness import summarise_grades
-
-        said = summarise_grades(self)
-        return f"\n{said}" if said else ""
-
-    def _left_out(self) -> str:
-        from mutandis.auditing.cautions import caution_about_matches
-
-        said = caution_about_matches(self.results.headline, self.plan.labels)
-        return "".join(f"\n{each}" for each in said)
-
-    def _assumed(self) -> str:
-        couplings = self.provenance.computed["couplings"]
-        column = self.plan.labels.column
-        assumed = ", ".join(f"{each} for {column(name)}" for name, each in couplings.items())
-        return f"\nassumed, beyond what data can test: {assumed}" if assumed else ""
+        cells = [[titles.get(name, name) for name in records[0]]]
+        cells += [[_shown(value) for value in row.values()] for row in records]
+        rows = [
+            "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row)
+            for row, tag in zip(cells, ["th", *["td"] * len(records)], strict=True)
+        ]
+        table = "".join(f"<tr>{row}</tr>" for row in rows)
+        return f"<p>{escape(repr(self)).replace(chr(10), '<br>')}</p><table>{table}</table>"
 
 
 def _counterfactual_table(ground: Ground) -> Any:
@@ -1014,13 +711,6 @@ def _counterfactual_table(ground: Ground) -> Any:
     # of several classes, it is known on which side the outcome would have been
     decided = {outcome.column: outcome.kind.column(would_be)}
     return open_frame(population.with_columns(decided).frame())
-
-
-def _cell(column: Column) -> Any:
-    """Give the only value of a column."""
-    if isinstance(column, Numbers):
-        return float(column.values[0])
-    return column.levels[column.codes[0]]
 
 
 def _shown(value: Any) -> str:

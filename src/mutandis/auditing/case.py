@@ -2,52 +2,59 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
 from html import escape
 from textwrap import wrap
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mutandis.auditing.sentences import answer_own_case, explain, explain_drawn, explain_own_case
-from mutandis.engine.methods import CST_MATCHED
-from mutandis.errors import PlanError, printable
+from mutandis.data.columns import Numbers, plain_value
+from mutandis.engine.members import Lister, Members
+from mutandis.engine.methods import CST_MATCHED, METHODS
+from mutandis.engine.tally import Pair
+from mutandis.errors import PlanError, UnknownIdError, printable
+from mutandis.numeric.order import rank_ids
+from mutandis.verdicts.findings import weakest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
+
+    from numpy.typing import NDArray
 
     from mutandis.auditing.audit import Audit
+    from mutandis.auditing.results import Ground
     from mutandis.auditing.sentences import Answer
-    from mutandis.engine.members import Members
-    from mutandis.engine.tally import Pair
-    from mutandis.outcomes.measures import Measure
+    from mutandis.data.columns import Column
+    from mutandis.data.population import Population
+    from mutandis.engine.members import Listed
+    from mutandis.engine.methods import Method
 
-__all__ = ["Case"]
+__all__ = ["Case", "drawn_values", "list_members", "open_case"]
+
+_Drawn = tuple[tuple[Any, float], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Case:
     """One complainant.
 
     Parameters
     ----------
-    id
-        Who.
-    outcome, outcome_cf
-        The outcome on record, and the one her counterfactual would have had (None: not known).
+    audit, place, row
+        The audit, the complainant's place among all complainants, and the row of the table.
     factual, counterfactual
-        Her attributes, as they are and as they would have been; None without counterfactuals.
+        The attributes, as they are and as they would have been; None without counterfactuals.
     results
-        Her row of the findings, for each (method, k).
-    couplings
-        The attributes whose counterfactual value rests on an assumption that no data can test.
+        The row of the findings, for each (method, k).
     drawn
         By attribute that the facts leave open: the values that it has in draws, each with the share
         of draws, the most frequent first. The comparison averages over the draws; the one value in
         `counterfactual` decides nothing.
-    audit, place, row
-        The audit, her place among its complainants, and her row.
 
     Examples
     --------
@@ -68,20 +75,47 @@ class Case:
     'yes'
     """
 
-    id: Any
-    outcome: Any
-    outcome_cf: Any
+    audit: Audit
+    place: int
+    row: int
     factual: Mapping[str, Any]
     counterfactual: Mapping[str, Any] | None
     results: Mapping[tuple[str, int], Mapping[str, Any]]
-    couplings: Mapping[str, str] = field(default_factory=dict, kw_only=True)
-    drawn: Mapping[str, tuple[tuple[Any, float], ...]] = field(default_factory=dict, kw_only=True)
-    audit: Audit = field(repr=False, compare=False)
-    place: int = field(repr=False, compare=False)
-    row: int = field(repr=False, compare=False)
+    drawn: Mapping[str, _Drawn] = field(default_factory=dict)
+
+    @property
+    def id(self) -> Any:
+        """The complainant's id."""
+        return plain_value(self.audit.plan.population.ids[self.row])
+
+    @property
+    def outcome(self) -> Any:
+        """The outcome on record."""
+        return next(iter(self.results.values()))["outcome"]
+
+    @property
+    def outcome_cf(self) -> Any:
+        """The outcome of the counterfactual; None where it is not known."""
+        return next(iter(self.results.values()))["outcome_cf"]
+
+    @property
+    def outcome_cf_share(self) -> float | None:
+        """The share of draws with the counterfactual outcome; None where it is not open."""
+        world = self.audit.ground.world
+        drawn, would_be = world.decided_parts, world.decided
+        numeric = self.audit.plan.outcome.kind.numeric
+        if drawn is None or would_be is None or numeric or len(self.audit.grounds) > 1:
+            return None
+        return float((drawn[:, self.place] == would_be[self.row]).mean())
+
+    @property
+    def couplings(self) -> Mapping[str, str]:
+        """The attributes whose counterfactual rests on an assumption that no data can test."""
+        found: Mapping[str, str] = self.audit.provenance.computed["couplings"]
+        return found
 
     def result(self, method: str, *, k: int) -> Mapping[str, Any]:
-        """Give her row of the findings under one method and one k.
+        """Return the row of the findings under one method and one k.
 
         Parameters
         ----------
@@ -93,18 +127,42 @@ class Case:
         return self.results[method, k]
 
     def groups(self, method: str, *, k: int) -> Pair[Members]:
-        """List the people in her control and test group; they are searched when asked for.
+        """List the people in the control and the test group; they are searched when asked for.
+
+        Of several grounds, those of the one with the weakest evidence.
 
         Parameters
         ----------
         method, k
             What was run.
         """
+        return list_members(self._ground(method, k), self.place, METHODS[method], k)
+
+    def balance(self, method: str, k: int) -> Pair[Mapping[str, float]]:
+        """Compare the search centers with the people around them, by attribute.
+
+        Parameters
+        ----------
+        method, k
+            What was run.
+        """
+        from mutandis.auditing.support import measure_balance
+
+        ground, asked = self._ground(method, k), METHODS[method]
+        groups = list_members(ground, self.place, asked, k)
+        return measure_balance(ground.study, ground.world, self.row, asked, groups)
+
+    def _ground(self, method: str, k: int) -> Ground:
         self.result(method, k=k)
-        return self.audit.members(self.place, method, k)
+        grounds = self.audit.grounds
+        if len(grounds) == 1:
+            return grounds[0]
+        found = self.audit.evaluate(method, k, places=np.array([self.place]))
+        against = np.stack([each.against for each in found.parts.values()])
+        return grounds[int(weakest(against, worse=self.audit.plan.rule.worse)[0])]
 
     def explain(self, method: str | None = None, k: int | None = None) -> str:
-        """Say in careful sentences what was found: the pattern, and then her own case.
+        """Describe in careful sentences what was found: the pattern, and then the own case.
 
         Parameters
         ----------
@@ -114,7 +172,7 @@ class Case:
         return f"{self.explain_pattern(method, k)} {self.explain_own_case()}"
 
     def explain_pattern(self, method: str | None = None, k: int | None = None) -> str:
-        """Say in one sentence what was found about people like her.
+        """Describe in one sentence what was found about people like the complainant.
 
         Parameters
         ----------
@@ -127,34 +185,23 @@ class Case:
 
     @property
     def own_case(self) -> Answer:
-        """Whether she has a case of her own: refused, although most people like her were not.
+        """Whether there is a case of one's own: refused, although most people alike were not.
 
-        Of a score: whether hers is worse than the mean of theirs, by more than τ.
-        These are the people most like her own counterfactual, where the audit runs `cst_matched`.
+        Of a score: whether it is worse than the mean of theirs, by more than τ. These are the
+        people most like the complainant's counterfactual, where the audit runs `cst_matched`.
         """
         return answer_own_case(self.own_result(), self.audit.plan)
 
     def explain_own_case(self) -> str:
-        """Describe what was decided on her, and on the people most like her own counterfactual."""
+        """Describe the decisions on the complainant, and on people like the counterfactual."""
         return explain_own_case(self.own_result(), self.audit.plan)
 
     def own_result(self) -> dict[str, Any]:
-        """Give her row of the headline, with what the matched comparison says of her own case."""
-        method, k = self.audit.plan.settings.primary
-        matched = self.audit.plan.outcome.kind.plain(self.results.get((CST_MATCHED.name, k), {}))
+        """Return the row of the headline, with the own case of the matched comparison."""
+        kind, primary = self.audit.plan.outcome.kind, self.audit.plan.settings.primary
+        matched = kind.plain(self.results.get((CST_MATCHED.name, primary[1]), {}))
         own = {name: matched.get(name) for name in ("p_own", "own_case")}
-        return {**self.audit.plan.outcome.kind.plain(self.results[method, k]), **own}
-
-    def balance(self, method: str, k: int) -> Pair[Mapping[str, float]]:
-        """Tell how far her search centers stand from the people around them, by attribute.
-
-        Parameters
-        ----------
-        method, k
-            What was run.
-        """
-        self.result(method, k=k)
-        return self.audit.balance(self.place, method, k)
+        return {**kind.plain(self.results[primary]), **own}
 
     def __repr__(self) -> str:
         """Name the case and its two answers; no value of a row."""
@@ -168,99 +215,194 @@ class Case:
 
     def __str__(self) -> str:
         """Show the case as a page of text."""
-        outcome = self._said(self.outcome)
-        lines = [f"Complainant {self.id}: outcome {outcome}, counterfactual {self._would_be()}"]
-        lines.extend(self._attribute_lines())
+        write, share = self.audit.plan.words.value, self.outcome_cf_share
+        would_be = "not decided" if self.outcome_cf is None else write(self.outcome_cf)
+        would_be += "" if share is None else f" (in {share:.0%} of draws)"
         method, k = self.audit.plan.settings.primary
         verdict = self.results[method, k]["verdict"]
-        lines.append(f"Pattern among people like her ({method} at k = {k}): {verdict}")
-        lines.extend(wrap(self.explain_own_case(), width=96, subsequent_indent="  "))
-        lines.extend(self._result_lines())
+        lines = [
+            f"Complainant {self.id}: outcome {write(self.outcome)}, counterfactual {would_be}",
+            *self._attribute_lines(),
+            f"Pattern among people like her ({method} at k = {k}): {verdict}",
+            *wrap(self.explain_own_case(), width=96, subsequent_indent="  "),
+            *self._result_lines(),
+        ]
         return printable("\n".join(lines))
+
+    def _attribute_lines(self) -> Iterator[str]:
+        labels = self.audit.plan.labels
+        width = max((len(labels.column(name)) for name in self.factual), default=0)
+        for name, value in self.factual.items():
+            show = partial(labels.level, name, show=_show)
+            line = f"  {labels.column(name):<{width}}  {show(value)}"
+            if self.counterfactual is not None:
+                would_be = self.counterfactual[name]
+                likely = explain_drawn(would_be, self.drawn.get(name, ()), show)
+                line += f"  →  {show(would_be)}{f' ({likely})' if likely else ''}"
+            if name in self.couplings:
+                line += f"  (assuming {self.couplings[name]}, which no data can test)"
+            yield line
 
     def _result_lines(self) -> Iterator[str]:
         words, measure = self.audit.plan.words, self.audit.plan.settings.measure
-        named = f"{measure.symbol:>15}" if measure.is_ratio else ""
-        titles, wide = words.row()
-        yield (
-            f"  {'method':<12} {'k':>4} {titles[0]:>{wide + 2}} {titles[1]:>{wide}} "
-            f"{words.symbol:>{wide}}{named}  interval          verdict{self._share_heading()}"
-        )
-        for (method, k), result in self.results.items():
-            row = words.kind.plain(result)
-            yield _result_line(method, k, row, measure, show=words.number, wide=wide)
-
-    def _share_heading(self) -> str:
         drawn = any("verdict_share" in result for result in self.results.values())
-        return f"{'verdict stays':>30}" if drawn else ""
-
-    @property
-    def outcome_cf_share(self) -> float | None:
-        """The share of draws with the counterfactual outcome; None where it is not open."""
-        if len(self.audit.grounds) > 1:
-            return None
-        drawn, would_be = self.audit.ground.world.decided_parts, self.audit.ground.world.decided
-        if drawn is None or would_be is None or self.audit.plan.outcome.kind.numeric:
-            return None
-        return float((drawn[:, self.place] == would_be[self.row]).mean())
-
-    def _said(self, outcome: Any) -> str:
-        return self.audit.plan.words.value(outcome)
-
-    def _would_be(self) -> str:
-        if self.outcome_cf is None:
-            return "not decided"
-        share, said = self.outcome_cf_share, self._said(self.outcome_cf)
-        return said if share is None else f"{said} (in {share:.0%} of draws)"
-
-    def _likelihood(self, name: str) -> str:
-        if self.counterfactual is None:
-            return ""
-        show = partial(self.audit.plan.labels.level, name, show=_show)
-        said = explain_drawn(self.counterfactual[name], self.drawn.get(name, ()), show)
-        return f" ({said})" if said else ""
-
-    def _attribute_lines(self) -> list[str]:
-        labels = self.audit.plan.labels
-        width = max((len(labels.column(name)) for name in self.factual), default=0)
-        lines = []
-        for name, value in self.factual.items():
-            line = f"  {labels.column(name):<{width}}  {labels.level(name, value, _show)}"
-            if self.counterfactual is not None:
-                would_be = labels.level(name, self.counterfactual[name], _show)
-                line += f"  →  {would_be}{self._likelihood(name)}"
-            if name in self.couplings:
-                line += f"  (assuming {self.couplings[name]}, which no data can test)"
-            lines.append(line)
-        return lines
+        (control, test), wide = words.row()
+        ratio = f"{measure.symbol:>15}" if measure.is_ratio else ""
+        stays = f"{'verdict stays':>30}" if drawn else ""
+        yield (
+            f"  {'method':<12} {'k':>4} {control:>{wide + 2}} {test:>{wide}} "
+            f"{words.symbol:>{wide}}{ratio}  interval          verdict{stays}"
+        )
+        # the interval is that of the measure
+        ends = [f"{measure.column}_{end}" if measure.is_ratio else f"ci_{end}" for end in _ENDS]
+        for (method, k), result in self.results.items():
+            row, verdict = words.kind.plain(result), result["verdict"]
+            low, high = (row[each] for each in ends)
+            control, test, delta = (words.number(row[each]) for each in _SHOWN)
+            ratio = f"{row[measure.column]:>15.3f}" if measure.is_ratio else ""
+            show = words.number
+            interval = "" if np.isnan(low) else f"[{show(low):>6}, {show(high):>6}]"
+            share = f"{row['verdict_share']:>{37 - len(verdict)}.2f}" if drawn else ""
+            yield (
+                f"  {method:<12} {k:>4} {control:>{wide + 2}} {test:>{wide}} "
+                f"{delta:>{wide}}{ratio}  {interval:<16}  {verdict}{share}"
+            )
 
 
-def _result_line(
-    method: str,
-    k: int,
-    result: Mapping[str, Any],
-    measure: Measure,
-    *,
-    show: Callable[[float], str],
-    wide: int,
-) -> str:
-    low, high = result["ci_low"], result["ci_high"]
-    ratio = ""
-    if measure.is_ratio:  # the interval is the ratio's
-        low, high = result[f"{measure.column}_low"], result[f"{measure.column}_high"]
-        ratio = f"{result[measure.column]:>15.3f}"
-    interval = "" if np.isnan(low) else f"[{show(low):>6}, {show(high):>6}]"
-    share = (
-        f"{result['verdict_share']:>{37 - len(result['verdict'])}.2f}"
-        if "verdict_share" in result
-        else ""
-    )
-    control, test, delta = (show(result[name]) for name in ("p_control", "p_test", "delta_p"))
-    return (
-        f"  {method:<12} {k:>4} {control:>{wide + 2}} {test:>{wide}} "
-        f"{delta:>{wide}}{ratio}  {interval:<16}  {result['verdict']}{share}"
-    )
+_ENDS = ("low", "high")
+_SHOWN = ("p_control", "p_test", "delta_p")
 
 
 def _show(value: object) -> str:
     return f"{value:,.6g}" if isinstance(value, float) else str(value)
+
+
+def open_case(audit: Audit, person: Any) -> Case:
+    """Collect the results of one complainant, whose id is given."""
+    from mutandis.auditing.robustness import add_robustness
+
+    place, row = _locate(audit, person)
+    only, results = np.array([place]), {}
+    for method, k in audit.results.summaries:
+        found = audit.evaluate(method, k, places=only)
+        if (method, k) == audit.plan.settings.primary:
+            found = add_robustness(audit, found, place)
+        columns = found.columns().items()
+        results[method, k] = MappingProxyType({name: plain_value(x[0]) for name, x in columns})
+    # several interventions have no counterfactual in common
+    other = audit.ground.world.point if len(audit.grounds) == 1 else None
+    return Case(
+        audit=audit,
+        place=place,
+        row=row,
+        factual=_attributes(audit, audit.plan.population, row),
+        counterfactual=None if other is None else _attributes(audit, other, row),
+        results=MappingProxyType(results),
+        drawn={} if other is None else drawn_values(audit.ground, row),
+    )
+
+
+def _locate(audit: Audit, person: Any) -> tuple[int, int]:
+    """Find a complainant's place among the complainants, and the row."""
+    ids = audit.plan.population.ids
+    # a list would be compared element by element
+    same = ids == person if np.ndim(person) == 0 else np.zeros(len(ids), dtype=np.bool_)
+    matches = np.flatnonzero(same)
+    if not len(matches):
+        column = audit.plan.id
+        known = "row positions, from 0" if column is None else f"the values of {column!r}"
+        raise UnknownIdError(f"No row has this id. Ids in this audit are {known}.")
+    row = int(matches[0])
+    rows = audit.study.people
+    place = int(np.searchsorted(rows, row))
+    if place == len(rows) or rows[place] != row:
+        raise UnknownIdError(
+            f"This row is not a complainant: its protected attribute {audit.plan.status} does "
+            "not have a protected value."
+        )
+    return place, row
+
+
+def _attributes(audit: Audit, population: Population, row: int) -> Mapping[str, Any]:
+    only, names = np.array([row]), [each.name for each in audit.plan.attributes]
+    return MappingProxyType({name: _cell(population.part(name, only)) for name in names})
+
+
+def drawn_values(ground: Ground, row: int) -> Mapping[str, _Drawn]:
+    """Return the values that open attributes of one row have in draws, the most frequent first."""
+    draws, only = ground.world.draws, np.array([row])
+    found: dict[str, _Drawn] = {}
+    for name in sorted(draws[0].changed) if draws else ():
+        values = Counter(_cell(drawn.part(name, only)) for drawn in draws)
+        if len(values) > 1 or name in ground.computed["couplings"]:
+            order = sorted(values.items(), key=lambda pair: (-pair[1], str(pair[0])))
+            found[name] = tuple((value, number / len(draws)) for value, number in order)
+    return MappingProxyType(found)
+
+
+def _cell(column: Column) -> Any:
+    """Return the only value of a column."""
+    if isinstance(column, Numbers):
+        return float(column.values[0])
+    return column.levels[column.codes[0]]
+
+
+# --- the people of both groups --------------------------------------------------------------------
+
+
+def list_members(ground: Ground, place: int, method: Method, k: int) -> Pair[Members]:
+    """List both groups of one complainant; a center that is counted comes first."""
+    row, index = int(ground.study.people[place]), ground.study.ks.index(k)
+    lister = Lister(engine=ground.engine, world=ground.world, links=ground.tally.links)
+    control, test = [], []
+    if method.count_centers:
+        control.append(_centers(ground, row, ground.study.outcomes[[row]], np.ones(1)))
+        test.append(_counterfactual_centers(ground, lister, place, method, index))
+    if method.count_neighbours:
+        people = lister.people(row, method, index)
+        control.append(_named(ground, people.control))
+        test.append(_named(ground, people.test))
+    return Pair(control=Members.join(control), test=Members.join(test))
+
+
+def _named(ground: Ground, listed: Listed) -> Members:
+    """Sort people by distance, those at the same distance by their ids."""
+    ids = ground.plan.population.ids
+    listed = listed.take(np.lexsort((rank_ids(ids[listed.rows]), listed.distance)))
+    return Members(
+        ids=ids[listed.rows],
+        distance=listed.distance,
+        place=listed.place,
+        is_negative=ground.study.outcomes[listed.rows],
+        is_center=np.zeros(len(listed.rows), dtype=np.bool_),
+    )
+
+
+def _counterfactual_centers(
+    ground: Ground, lister: Lister, place: int, method: Method, index: int
+) -> Members:
+    """List a counterfactual once for each outcome, with its part of the draws that have it."""
+    row, world = int(ground.study.people[place]), ground.world
+    if world.decided_parts is None:
+        if world.decided is None:
+            raise TypeError("the plan admits no method that needs an outcome that was not decided")
+        return _centers(ground, row, world.decided[[row]], np.ones(1))
+    decided = world.decided_parts[:, place]
+    weight = np.ones(len(decided))
+    if method.count_neighbours:
+        weight = lister.part_weights(row, index)
+    values = np.unique(decided)[::-1]  # the refused first; of a score, the worst
+    places = np.array([weight[decided == each].sum() for each in values]) / len(decided)
+    return _centers(ground, row, values[places > 0], places[places > 0])
+
+
+def _centers(
+    ground: Ground, row: int, outcomes: NDArray[Any], place: NDArray[np.float64]
+) -> Members:
+    return Members(
+        ids=ground.plan.population.ids[np.full(len(outcomes), row)],
+        distance=np.zeros(len(outcomes)),
+        place=place,
+        is_negative=outcomes,
+        is_center=np.ones(len(outcomes), dtype=np.bool_),
+    )

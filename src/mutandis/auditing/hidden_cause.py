@@ -242,7 +242,7 @@ def find_hidden_cause(audit: Audit) -> HiddenCause:
             stratum.complainants,
             tuple(sorted(_effects(part, stratum), key=lambda each: each.strength)),
         )
-        for part in audit.parts
+        for part in audit.parts.values()
         for stratum in part.plan.strata
     ]
     return HiddenCause(audit=audit, effects=tuple(effects))

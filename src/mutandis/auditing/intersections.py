@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
     from mutandis.config.schema import MethodName
-    from mutandis.data.protection import Combine, Protection
+    from mutandis.data.protection import Protection
 
-__all__ = ["AuditIntersections", "audit_intersections"]
+__all__ = ["Intersections", "audit_intersections"]
 
 # with more, there are too many combinations to reconcile by eye (and most have no rows)
 _MOST = 3
 
 
-def audit_intersections(plan: Plan) -> AuditIntersections:
+def audit_intersections(plan: Plan) -> Intersections:
     """Audit each of two or three protected attributes, and every way to combine them.
 
     Parameters
     ----------
     plan
-        What `mutandis.plan` gives for a list of protections; whether it combines them as
+        What `mutandis.plan` returns for a list of protections; whether it combines them as
         "multiple" or "intersectional" makes no difference here. An attribute that is intervened
         on takes no part in the distance, wherever it is listed.
 
@@ -81,62 +81,37 @@ def audit_intersections(plan: Plan) -> AuditIntersections:
             "The plan was made with counterfactuals=, one table for one intervention. "
             "Intersections have several interventions: make it with worldview=."
         )
-    audits = {
-        _label(several, combine): plan.restricted_to(several, combine).run()
-        for several, combine in _combinations(plan.protections)
-    }
-    return AuditIntersections(plan=plan, audits=audits)
+    plans = {name: each for size in _sizes(plan) for name, each in _combined(plan, size)}
+    return Intersections(audits={name: each.run() for name, each in plans.items()})
 
 
-def _combinations(
-    protections: Sequence[Protection],
-) -> Iterator[tuple[tuple[Protection, ...], Combine | None]]:
-    """Give each protection alone, then every two or more of them in both ways."""
-    for size in range(1, len(protections) + 1):
-        ways: tuple[Combine | None, ...] = ("multiple", "intersectional") if size > 1 else (None,)
-        for several in combinations(protections, size):
-            for way in ways:
-                yield several, way
+def _sizes(plan: Plan) -> range:
+    return range(1, len(plan.protections) + 1)
 
 
-def _label(several: Sequence[Protection], combine: Combine | None) -> str:
-    """Write race, race + sex (multiple) or race × sex (intersectional)."""
-    sign = " × " if combine == "intersectional" else " + "
-    return sign.join(each.attribute for each in several)
+def _combined(plan: Plan, size: int) -> Iterator[tuple[str, Plan]]:
+    """Yield the plans of so many attributes: a, a + b (multiple) and a × b (intersectional)."""
+    several: Sequence[Protection]
+    for several in combinations(plan.protections, size):
+        names = [each.attribute for each in several]
+        if size == 1:
+            yield names[0], plan.restricted_to(several, None)
+        else:
+            yield " + ".join(names), plan.restricted_to(several, "multiple")
+            yield " × ".join(names), plan.restricted_to(several, "intersectional")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class AuditIntersections:
+class Intersections:
     """Audits of several protected attributes: each alone, and all ways to combine them.
 
     Parameters
     ----------
-    plan
-        What they have in common.
     audits
         The audits by name: a for one attribute, a + b for multiple, a × b for intersectional.
     """
 
-    plan: Plan
     audits: Mapping[str, Audit]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the audits."""
-        return tuple(self.audits)
-
-    def audit(self, name: str) -> Audit:
-        """Give one of the audits.
-
-        Parameters
-        ----------
-        name
-            One of `names`.
-        """
-        if name not in self.audits:
-            known = ", ".join(map(repr, self.names))
-            raise PlanError(f"There is no audit {name!r}. There are {known}.")
-        return self.audits[name]
 
     def counts(self, method: MethodName | None = None, *, k: int | None = None) -> Any:
         """Count the cases of every audit under one method and k.
@@ -146,12 +121,12 @@ class AuditIntersections:
         method, k
             Default: the primary ones.
         """
-        chosen, size = self.plan.choose(method, k)
-        rows = [
-            {"audit": name, "kind": _kind(each), **each.count(chosen.name, size)}
-            for name, each in self.audits.items()
-        ]
-        return to_frame(columns_of(rows), self.plan.population.source)
+        rows = []
+        for name, each in self.audits.items():
+            chosen, size = each.plan.choose(method, k)
+            counts = each.results.summaries[chosen.name, size].counts
+            rows.append({"audit": name, "kind": _kind(each), **counts})
+        return self._frame(columns_of(rows))
 
     def reconciliation(self, method: MethodName | None = None, *, k: int | None = None) -> Any:
         """Show which audits find each person who is protected on every attribute.
@@ -164,7 +139,7 @@ class AuditIntersections:
             Default: the primary ones.
         """
         ids, found = self._found(method, k)
-        return to_frame({"id": ids, **found}, self.plan.population.source)
+        return self._frame({"id": ids, **found})
 
     def only_intersectional(
         self, method: MethodName | None = None, *, k: int | None = None
@@ -178,7 +153,7 @@ class AuditIntersections:
         """
         ids, found = self._found(method, k)
         together, alone = (
-            np.logical_or.reduce([found[n] for n in self.names if _kind(self.audits[n]) == kind])
+            np.any([found[n] for n, each in self.audits.items() if _kind(each) == kind], axis=0)
             for kind in ("intersectional", "single")
         )
         return np.asarray(ids[together & ~alone])
@@ -186,17 +161,22 @@ class AuditIntersections:
     def _found(
         self, method: MethodName | None, k: int | None
     ) -> tuple[NDArray[Any], dict[str, NDArray[np.bool_]]]:
-        chosen, size = self.plan.choose(method, k)
-        rows = self.audits[self.names[-1]].study.people
+        *_, last = self.audits.values()
+        rows = last.study.people
         found = {}
         for name, each in self.audits.items():
             places = np.searchsorted(each.study.people, rows)
-            found[name] = each.evaluate(chosen.name, size).comparison.evidence[places]
-        return self.plan.population.ids[rows], found
+            chosen, size = each.plan.choose(method, k)
+            found[name] = each.results.summaries[chosen.name, size].strength[places] > 0
+        return last.plan.population.ids[rows], found
+
+    def _frame(self, columns: Mapping[str, Any]) -> Any:
+        *_, last = self.audits.values()
+        return to_frame(columns, last.plan.population.source)
 
     def __repr__(self) -> str:
         """Name the audits."""
-        return printable(f"Audits of {', '.join(self.names)}")
+        return printable(f"Audits of {', '.join(self.audits)}")
 
 
 def _kind(audit: Audit) -> str:

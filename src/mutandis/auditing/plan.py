@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import wraps
 from inspect import signature
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, overload
+from typing import TYPE_CHECKING, Any
 
 from mutandis.auditing.counterfactual_table import CounterfactualTable
-from mutandis.auditing.doubt import DRAWS, REFITS
-from mutandis.auditing.protections import (
+from mutandis.auditing.settle import (
     apart_from,
-    check_one_table,
-    check_protections,
+    check_missing,
+    check_sources,
+    choose_methods,
     draw_spaces,
+    read_maker,
     read_protections,
+    settle_doubt,
+    settle_evidence,
+    settle_primary,
+    settle_robustness,
 )
 from mutandis.config.schema import (
     Evidence,
@@ -29,14 +33,13 @@ from mutandis.data.attribute import MISSING, Attribute, AttributeKind, read_attr
 from mutandis.data.columns import Numbers
 from mutandis.data.labels import PLAIN, Labels
 from mutandis.data.population import Population
-from mutandis.data.protection import Stratum, check_group_sizes, largest_sound_k
-from mutandis.decision.maker import BooleanMaker, LevelMaker, required_columns
-from mutandis.decision.model import as_decision_maker, as_scoring_maker
+from mutandis.data.protection import Stratum, check_group_sizes
+from mutandis.decision.maker import required_columns
 from mutandis.engine.methods import METHODS, Method
 from mutandis.errors import PlanError, printable
 from mutandis.frames import EncodedTable, open_frame
 from mutandis.geometry.distances import check_distance, distance_named
-from mutandis.outcomes import owner_of, read_declaration
+from mutandis.outcomes import read_declaration
 from mutandis.outcomes.outcome import Rule
 
 if TYPE_CHECKING:
@@ -57,12 +60,7 @@ if TYPE_CHECKING:
     from mutandis.scm import Diagnosis, Worldview
     from mutandis.workers import Workers
 
-__all__ = ["Origin", "Plan", "audit", "plan", "settle_robustness"]
-
-# from here on, what a table says about coefficients is doubted only if asked for
-_FEW_ROWS = 2_000
-_TIPPING_ROWS = 10_000
-_Arguments = ParamSpec("_Arguments")
+__all__ = ["Origin", "Plan", "audit", "plan"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -430,44 +428,33 @@ def plan(
     [14]
     """
     declared = read_declaration(outcome, negative)
-    outcome, evidence = declared.column, _settle_evidence(evidence, declared)
-    wanted = Settings(
-        methods=methods,
-        ks=ks,  # type: ignore[arg-type]  # read into a tuple
-        alpha=alpha,
-        tau=tau,
-        similarity=similarity,
-        evidence=evidence,
-        uncertainty=uncertainty,
-        seed=seed,
+    outcome = declared.column
+    settings = settle_interval(
+        Settings(
+            methods=methods,
+            ks=ks,  # type: ignore[arg-type]  # read into a tuple
+            alpha=alpha,
+            tau=tau,
+            similarity=similarity,
+            evidence=settle_evidence(evidence, declared),
+            uncertainty=uncertainty,
+            seed=seed,
+        )
     )
     compared = read_attributes(attributes)
-    maker = None if decision is None else _read_maker(decision, declared)
-    if declared.values != 2 and distance_named(similarity.distance).needs_refusals:
-        raise PlanError(
-            f"distance={similarity.distance!r} learns from how often people are refused, and "
-            f"{outcome!r} has no unfavourable value. Take another distance, such as 'gower'."
-        )
+    maker = None if decision is None else read_maker(decision, declared)
     needed = required_columns(maker) if maker else ()
-    _check_missing(compared, worldview, needed)
-    protections = read_protections(protected, combine)
-    check_protections(
-        protections, combine, attributes=compared, outcome=outcome, worldview=worldview
+    _check_distance(similarity.distance, compared, declared)
+    check_missing(compared, worldview, needed)
+    protections = read_protections(
+        protected, combine, attributes=compared, outcome=outcome, worldview=worldview
     )
-    check_one_table(counterfactuals, combine)
-    if worldview is not None and counterfactuals is not None:
-        raise PlanError(
-            "Both worldview= and counterfactuals= are given. Counterfactuals come from one of "
-            "them: leave the other out."
-        )
+    check_sources(worldview, counterfactuals, combine)
     if outcome in needed:
         raise PlanError(
             f"The decision reads the outcome {outcome!r}, which is on record before the decision "
             "is made again: no counterfactual could change it. Decide from the other columns."
         )
-    settled = settle_interval(wanted)
-    check_distance(similarity.distance, compared)
-
     statuses = [each.attribute for each in protections]
     others = [*(worldview.names if worldview else ()), *needed]
     population, rows_given = _read_population(
@@ -492,11 +479,12 @@ def plan(
         finest=maker is not None or _has_outcome(counterfactuals, outcome),
     )
     spaces = draw_spaces(protections, population, combine=combine, test_space=similarity.test_space)
-    ready = (
-        counterfactuals
-        if counterfactuals is None or isinstance(counterfactuals, CounterfactualTable)
-        else CounterfactualTable.read(
-            counterfactuals,
+    for strata in spaces:
+        check_group_sizes(strata, settings.ks)
+    ready = counterfactuals
+    if ready is not None and not isinstance(ready, CounterfactualTable):
+        ready = CounterfactualTable.read(
+            ready,
             population=population,
             rows_given=rows_given,
             attributes=compared,
@@ -504,28 +492,7 @@ def plan(
             protections=protections,
             id=id,
         )
-    )
-    chosen = _choose_methods(
-        wanted.methods,
-        counterfactual=worldview is not None or ready is not None,
-        decided=maker is not None or (ready is not None and ready.is_negative is not None),
-    )
-    for strata in spaces:
-        check_group_sizes(strata, settled.ks)
-    doubt = _settle_doubt(
-        uncertainty,
-        worldview,
-        rows=len(population),
-        tested=any(each.matched for each in chosen),
-    )
-    evidence = _settle_primary(settled.evidence, chosen, settled.ks, spaces)
-    doubt = settle_robustness(
-        doubt,
-        worldview,
-        METHODS[evidence.primary[0]],  # type: ignore[index]  # settled
-        rows=len(population),
-    )
-    return Plan(
+    drafted = Plan(
         population=population,
         outcome=recorded,
         protections=protections,
@@ -535,49 +502,34 @@ def plan(
         worldview=worldview,
         counterfactuals=ready,
         decision=maker,
-        methods=chosen,
-        settings=replace(
-            settled,
-            methods=tuple(method.name for method in chosen),
-            evidence=evidence,
-            uncertainty=doubt,
-            seed=0 if settled.seed is None and doubt.worlds else settled.seed,
+        methods=choose_methods(
+            settings.methods,
+            counterfactual=worldview is not None or ready is not None,
+            decided=maker is not None or (ready is not None and ready.is_negative is not None),
         ),
+        settings=settings,
         id=id,
     )
+    return _settle(drafted, spaces)
 
 
-class _PlanAndCluster(Protocol[_Arguments]):
-    """A function of what `plan` takes, and of a cluster."""
-
-    @overload
-    def __call__(self, *arguments: _Arguments.args, **settings: _Arguments.kwargs) -> Audit: ...
-
-    @overload
-    def __call__(
-        self, decisions: Any, *, cluster: str | Client | None, **settings: Any
-    ) -> Audit: ...
-
-
-def _taking_what(
-    planned: Callable[_Arguments, Plan],
-) -> Callable[[Callable[..., Audit]], _PlanAndCluster[_Arguments]]:
-    """Give a function the signature of `plan`, with a cluster at its end."""
-
-    def decorate(function: Callable[..., Audit]) -> _PlanAndCluster[_Arguments]:
-        @wraps(function)
-        def call(*arguments: Any, **settings: Any) -> Audit:
-            return function(*arguments, **settings)
-
-        taken, own = signature(planned), signature(function)
-        parameters = [*taken.parameters.values(), own.parameters["cluster"]]
-        call.__signature__ = taken.replace(parameters=parameters)  # type: ignore[attr-defined]
-        return call
-
-    return decorate
+def _settle(plan: Plan, spaces: Sequence[Sequence[Stratum]]) -> Plan:
+    """Settle what was left open: the headline, draws, refits, tipping points, the seed."""
+    settings, methods, rows = plan.settings, plan.methods, len(plan.population)
+    primary = settle_primary(settings.evidence, methods, settings.ks, spaces)
+    tested = any(each.matched for each in methods)
+    doubt = settle_doubt(settings.uncertainty, plan.worldview, rows=rows, tested=tested)
+    doubt = settle_robustness(doubt, plan.worldview, METHODS[primary[0]], rows=rows)
+    settled = replace(
+        settings,
+        methods=tuple(method.name for method in methods),
+        evidence=replace(settings.evidence, primary=primary),
+        uncertainty=doubt,
+        seed=0 if settings.seed is None and doubt.worlds else settings.seed,
+    )
+    return replace(plan, settings=settled)
 
 
-@_taking_what(plan)
 def audit(*arguments: Any, cluster: str | Client | None = None, **settings: Any) -> Audit:
     """Audit a table of decisions by counterfactual situation testing.
 
@@ -621,29 +573,11 @@ def audit(*arguments: Any, cluster: str | Client | None = None, **settings: Any)
     return plan(*arguments, **settings).run(cluster=cluster)
 
 
-def _read_maker(decision: Any, declared: Declaration) -> DecisionMaker:
-    """Read b() as one that answers in terms of the outcome."""
-    if declared.numeric:
-        return as_scoring_maker(decision)
-    maker, column, values = as_decision_maker(decision), declared.column, declared.values or 2
-    told = maker.levels if isinstance(maker, LevelMaker) else None
-    if values == 2 and told is not None:
-        raise PlanError(
-            f"The decision has {told - 1} thresholds, and the outcome has no order. Give one "
-            "threshold, or an outcome with an order: outcome=Ordered(…)."
-        )
-    if values > 2 and isinstance(maker, BooleanMaker):
-        raise PlanError(
-            f"The decision grants or refuses, and {column!r} has {values} levels. Give a function "
-            f"or a model that returns one of them for each row, {values - 1} thresholds for a "
-            "score, or counterfactuals= with a column of levels."
-        )
-    if told not in {None, values}:
-        raise PlanError(
-            f"The decision tells {told} levels apart, and {column!r} has {values}. Give "
-            f"{values - 1} thresholds."
-        )
-    return maker
+# editors complete the settings
+_taken = signature(plan)
+audit.__signature__ = _taken.replace(  # type: ignore[attr-defined]
+    parameters=[*_taken.parameters.values(), signature(audit).parameters["cluster"]]
+)
 
 
 def _nominal(name: str) -> Attribute:
@@ -655,35 +589,20 @@ def _continuous(name: str) -> Attribute:
 
 
 def _has_outcome(counterfactuals: Any, outcome: str) -> bool:
-    """Tell whether a table of counterfactuals says what would have been decided."""
+    """Tell whether a table of counterfactuals has outcomes."""
     if isinstance(counterfactuals, CounterfactualTable):
         return counterfactuals.is_negative is not None
     return counterfactuals is not None and outcome in open_frame(counterfactuals).columns
 
 
-def _settle_evidence(evidence: Evidence, declared: Declaration) -> Evidence:
-    """Settle measure and interval where the outcome has one of each; refuse those of others."""
-    default = {"interval": None, "measure": "risk-difference"}
-    measure = declared.measure.name if declared.measure else None
-    only: dict[str, Any] = {"interval": declared.interval, "measure": measure}
-    for name, value in only.items() if isinstance(evidence, Evidence) else ():
-        asked = getattr(evidence, name)
-        owner = owner_of(asked)
-        if asked in {value, default[name]}:
-            continue
-        if value is not None:
-            raise PlanError(
-                f"{name}={asked!r} is not for {declared.plural}, which have {value!r} and no "
-                f"other: leave {name}= out."
-            )
-        if owner is not None:
-            raise PlanError(
-                f"{name}={asked!r} is one for {owner.plural}. Leave it out, or write "
-                f"outcome={owner.example.format(repr(declared.column))} without negative=."
-            )
-    if declared.measure is None or not isinstance(evidence, Evidence):
-        return evidence
-    return replace(evidence, **only)
+def _check_distance(name: str, attributes: Sequence[Attribute], declared: Declaration) -> None:
+    check_distance(name, attributes)
+    if declared.values != 2 and distance_named(name).needs_refusals:
+        raise PlanError(
+            f"distance={name!r} learns from how often people are refused, and "
+            f"{declared.column!r} has no unfavourable value. Take another distance, such as "
+            "'gower'."
+        )
 
 
 def _read_population(
@@ -691,7 +610,7 @@ def _read_population(
 ) -> tuple[Population, int]:
     """Read the needed columns (None: all) of a frame, a file or another source of tables.
 
-    The second answer is the number of rows before any were dropped.
+    The second result is the number of rows before any were dropped.
     """
     if isinstance(decisions, Population):
         return decisions, len(decisions)
@@ -702,145 +621,3 @@ def _read_population(
         decisions = read_source(decisions, columns=names)
     table = decisions if isinstance(decisions, EncodedTable) else open_frame(decisions)
     return Population.from_frame(table, columns=read_columns, **reading), len(table)
-
-
-def _check_missing(
-    attributes: Sequence[Attribute], worldview: Worldview | None, needed: Sequence[str]
-) -> None:
-    """Refuse to compare missing values where more than a comparison is asked of them."""
-    for each in (attribute.name for attribute in attributes if attribute.compare_missing):
-        if worldview is not None and each in worldview.names:
-            raise PlanError(
-                f"Attribute {each!r} has compare_missing, and the worldview says what causes it or "
-                "what it causes: a value that is missing has no counterfactual, and no effect. "
-                "Leave it out of the worldview, or leave compare_missing out."
-            )
-        if each in needed:
-            raise PlanError(
-                f"Attribute {each!r} has compare_missing, and the decision reads it: it cannot be "
-                "made again where the value is missing. Leave compare_missing out."
-            )
-
-
-def _settle_doubt(
-    wanted: Uncertainty, worldview: Worldview | None, *, rows: int, tested: bool
-) -> Uncertainty:
-    """Settle the number of draws and of refits; refuse those that cannot be made.
-
-    Where counterfactuals rest on an assumed coupling, and where a test would take what a small
-    table estimates for a fact, some are made even without being asked for.
-    """
-    draws, refits = wanted.draws, wanted.refits
-    if draws is None:
-        draws = DRAWS if worldview is not None and worldview.couplings else 0
-    if refits is None:
-        refits = REFITS if worldview is not None and tested and rows < _FEW_ROWS else 0
-    for name, number in (("draws", draws), ("refits", refits)):
-        if number and worldview is None:
-            raise PlanError(
-                f"{name}={number} needs worldview=: {name} come from its equations, not from a "
-                "table."
-            )
-    if draws and worldview is not None and not (worldview.couplings or worldview.latents):
-        raise PlanError(
-            f"draws={draws} would all be the same: in this worldview the facts determine every "
-            f"noise. Write refits={draws} to see the doubt about the coefficients, or leave draws "
-            "out."
-        )
-    return replace(wanted, draws=draws, refits=refits)
-
-
-def settle_robustness(
-    wanted: Uncertainty,
-    worldview: Worldview | None,
-    primary: Method,
-    *,
-    rows: int,
-) -> Uncertainty:
-    """Settle whether tipping points are found: they take some five times as long as the audit.
-
-    Other worldviews are compared where there are tipping points, which then are found too.
-    """
-    possible = primary.has_tipping
-    asked = "tipping=True" if wanted.tipping else ""
-    if wanted.compares_worldviews:
-        _check_worldviews(wanted, worldview)
-        asked = asked or "comparing worldviews"
-    if asked and not possible:
-        raise PlanError(
-            f"{asked} needs 'cst_matched' or 'cst_without' as the primary method: "
-            f"{primary.name!r} has no tipping points."
-        )
-    few = rows <= _TIPPING_ROWS or wanted.compares_worldviews
-    tipping = possible and few if wanted.tipping is None else wanted.tipping
-    return replace(wanted, tipping=tipping)
-
-
-def _check_worldviews(wanted: Uncertainty, worldview: Worldview | None) -> None:
-    if worldview is None:
-        raise PlanError(
-            "variants= and worldviews= are about other worldviews than the plan's own, and it has "
-            "none. Give worldview=."
-        )
-    if wanted.tipping is False:
-        raise PlanError(
-            "tipping=False and a comparison of worldviews contradict each other: both are parts of "
-            "one statement on robustness. Leave one of the two out."
-        )
-    if wanted.variants and worldview.latents:
-        raise PlanError(
-            "variants=True: worldviews with hidden causes are not varied. Write the variants down "
-            "as worldviews=."
-        )
-
-
-def _choose_methods(
-    names: Sequence[str] | None, *, counterfactual: bool, decided: bool
-) -> tuple[Method, ...]:
-    """Take the methods that were asked for; by default, all that the inputs allow."""
-    lacking = {name: _lacking(m, counterfactual, decided) for name, m in METHODS.items()}
-    if names is None:
-        return tuple(m for name, m in METHODS.items() if not lacking[name])
-    for name in names:
-        if lacking[name]:
-            raise PlanError(f"Method {name!r} needs {lacking[name]}.")
-    return tuple(m for name, m in METHODS.items() if name in names)
-
-
-def _lacking(method: Method, counterfactual: bool, decided: bool) -> str:  # noqa: FBT001
-    if method.needs_counterfactual and not counterfactual:
-        return "counterfactuals: give worldview= or counterfactuals="
-    if method.needs_counterfactual_outcome and not decided:
-        return (
-            "the outcome of each counterfactual: give decision=, or counterfactuals= with the "
-            "outcome column in it"
-        )
-    return ""
-
-
-def _settle_primary(
-    evidence: Evidence,
-    methods: Sequence[Method],
-    ks: Sequence[int],
-    spaces: Sequence[Sequence[Stratum]],
-) -> Evidence:
-    """Take the headline's method and k, or the defaults.
-
-    They are the matched comparison, at the largest k that `largest_sound_k` allows; where it is not
-    run, CST without centers, at the second k.
-    """
-    names = [method.name for method in methods]
-    if evidence.primary is None:
-        if "cst_matched" in names:
-            sound = largest_sound_k([each for strata in spaces for each in strata])
-            return replace(
-                evidence, primary=("cst_matched", max([k for k in ks if k <= sound] or [min(ks)]))
-            )
-        method = "cst_without" if "cst_without" in names else names[0]
-        return replace(evidence, primary=(method, ks[min(1, len(ks) - 1)]))
-    method, k = evidence.primary
-    if method not in names or k not in ks:
-        raise PlanError(
-            f"primary={evidence.primary!r} is not run. Methods: {', '.join(names)}; ks: {list(ks)}."
-        )
-    return evidence

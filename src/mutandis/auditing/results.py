@@ -134,6 +134,10 @@ class Results:
     worldviews: WorldviewVerdicts | None = None
     sham: ShamAudits | None = None
 
+    def records(self) -> list[dict[str, Any]]:
+        """Return the counts as plain records, one per method and k."""
+        return [dict(each.counts) for each in self.summaries.values()]
+
 
 def assess(plan: Plan, grounds: Sequence[Ground], *, like: Results | None = None) -> Results:
     """Test every complainant under every method and k.

@@ -35,7 +35,7 @@ from mutandis.errors import PlanError
 from mutandis.verdicts.findings import Robustness, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -55,9 +55,11 @@ __all__ = [
     "STEPS",
     "CurvePoint",
     "Tipping",
+    "add_robustness",
     "count_grades",
     "describe_all",
     "describe_verdict",
+    "each_findings",
     "find_curve",
     "find_robustness",
     "find_tipping",
@@ -161,7 +163,7 @@ def find_tipping(
     `bound` are the largest p-values of a verdict; default: those of the verdicts that were given.
     """
     _check_method(method)
-    found = audit.test_everyone(method.name, k)
+    found = audit.evaluate(method.name, k, depth="significance")
     everyone = np.arange(len(found)) if places is None else places
     bound = found.p_value_bound() if bound is None else bound
     is_case = found.comparison.evidence
@@ -227,6 +229,20 @@ def tipping_of(audit: Audit, place: int) -> Tipping | None:
     return find_tipping(audit, method, k, places=only) if known is None else known.take(only)
 
 
+def add_robustness(audit: Audit, found: Findings, place: int | None = None) -> Findings:
+    """Add their robustness to findings, on everyone or on one, where the settings ask for it."""
+    if not audit.plan.settings.uncertainty.tipping:
+        return found
+    return replace(found, robustness=describe_all(audit, found, place))
+
+
+def each_findings(audit: Audit) -> Iterator[Findings]:
+    """Iterate over the findings of every method and k, with their robustness."""
+    # mapped, not looped over: findings are gone when the next are made
+    keys = audit.results.summaries
+    return (add_robustness(audit, audit.evaluate(method, k)) for method, k in keys)
+
+
 # --- one complainant -----------------------------------------------------------------------------
 
 
@@ -234,7 +250,7 @@ def find_with_part(audit: Audit, place: int, method: Method, k: int, part: Fract
     """Return one complainant's findings with a part of the effect, all others as they are."""
     _check_method(method)
     places, plan = np.array([place]), audit.plan
-    found = audit.test_everyone(method.name, k)
+    found = audit.evaluate(method.name, k, depth="significance")
     (groups,) = _Trials(audit.grounds, method, k, keep=True).groups(
         audit.ground, places, [(part, ())]
     )
@@ -273,7 +289,7 @@ def find_curve(audit: Audit, place: int) -> tuple[CurvePoint, ...]:
     """
     method, k = audit.plan.choose(None, None)
     _check_method(method)
-    verdicts, only = audit.test_everyone(), np.array([place])
+    verdicts, only = audit.results.headline, np.array([place])
     is_case = bool(verdicts.comparison.evidence[place])
     bound = verdicts.p_value_bound()[place] if is_case else verdicts.alpha
     steps = range((STEPS if is_case else _BEYOND) + 1)

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from mutandis.auditing.protections import draw_spaces
 from mutandis.auditing.results import assess
 from mutandis.auditing.run import count_quietly
+from mutandis.auditing.settle import draw_spaces
 from mutandis.config.schema import Uncertainty
 from mutandis.data.columns import Categories
 from mutandis.data.protection import check_group_sizes, restrict_complainants
@@ -115,7 +115,8 @@ def sham_audits(
                 f"{name}={value!r} is not allowed. Give an integer of at least {least}."
             )
     reference, statuses = _restrict_to_reference(plan, chosen, size)
-    real, counted = audit.count(chosen.name, size), counted_by(plan, chosen)
+    real = audit.results.summaries[chosen.name, size].counts
+    counted = counted_by(plan, chosen)
     found, people = [], 0
     for each in range(number):
         # a generator for each audit: more audits leave the first ones as they were

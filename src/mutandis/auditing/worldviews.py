@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.auditing.doubt import DRAWS
-from mutandis.auditing.protections import check_worldview
+from mutandis.auditing.settle import check_worldview
 from mutandis.config.schema import AS_GIVEN
 from mutandis.data.attribute import AttributeKind
 from mutandis.data.population import Population

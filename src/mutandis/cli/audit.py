@@ -168,11 +168,13 @@ def summary_of(found: Audit) -> dict[str, Any]:
     method, k = found.plan.settings.primary
     results, findings = found.results, found.results.headline
     matched = CST_MATCHED in found.plan.methods
-    own = found.test_everyone(CST_MATCHED.name, k).has_own_case if matched else None
+    own = (
+        found.evaluate(CST_MATCHED.name, k, depth="significance").has_own_case if matched else None
+    )
     pattern, compared = findings.has_pattern, results.worldviews
     return {
         "headline": {
-            **found.count(method, k),
+            **found.results.summaries[method, k].counts,
             "pattern": int(pattern.sum()),
             "pattern_refused": int((pattern & findings.is_negative).sum()),
             "pattern_and_own_case": None if own is None else int((pattern & own).sum()),
@@ -183,7 +185,7 @@ def summary_of(found: Audit) -> dict[str, Any]:
         else count_grades(results.tipping, findings.verdicts()),
         **({} if compared is None else {"worldviews": compared.as_dict()}),
         "cautions": found.cautions(),
-        "counts": found.count_records(),
+        "counts": found.results.records(),
     }
 
 
@@ -219,7 +221,7 @@ def count_lines(found: Audit, title: str | None = None) -> Iterator[str]:
         f"(* significant: one-sided test, α = {100 * settings.alpha:g} %; adjusted: for their "
         "number)"
     )
-    records = {(r["method"], r["k"]): r for r in found.count_records()}
+    records = {(r["method"], r["k"]): r for r in found.results.records()}
     tested = {"  significant": ("significant", "*")}
     if settings.evidence.adjust != "none":
         tested["  adjusted"] = ("significant_adjusted", "")

@@ -232,7 +232,7 @@ def robustness(
     chosen, size = audit.plan.choose(method, k)
     with progress_bars() as bar:
         found = audit.measure_tipping(chosen.name, size, bar("Trying parts of the effect"))
-    verdicts = audit.test_everyone(chosen.name, size).verdicts()
+    verdicts = audit.evaluate(chosen.name, size, depth="significance").verdicts()
     counts = count_grades(found, verdicts)
     if out is not None:
         columns = {"verdict": verdicts, **found.columns()}
@@ -282,6 +282,7 @@ def compare(
 
     The results are written anew with the answer in them.
     """
+    from mutandis.auditing.robustness import add_robustness
     from mutandis.store.files import write_csv
     from mutandis.store.results_folder import read_key
     from mutandis.store.saved_audit import open_results, save_again
@@ -302,7 +303,7 @@ def compare(
                 "add --variants."
             )
         if out is not None:
-            known = audit.graded(audit.results.headline).robustness
+            known = add_robustness(audit, audit.results.headline).robustness
             line = {} if known is None else {"robustness": known.line}
             write_csv(out, {**found.columns(), **line})
     data = {"method": found.method, "k": found.k, **found.as_dict()}

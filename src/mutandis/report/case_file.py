@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.auditing.case import drawn_values
 from mutandis.auditing.doubt import REFITS, doubt_verdict
 from mutandis.auditing.robustness import (
     describe_verdict,
@@ -164,7 +165,7 @@ def case_document(
     """
     whole = audit.case(id)
     # one for each attribute, where several were audited one by one
-    cases = [whole if part is audit else part.case(id) for part in audit.parts]
+    cases = [whole if part is audit else part.case(id) for part in audit.parts.values()]
     document = _document(audit, whole, cases)
     return redact_case(document, whole, cases) if redact else document
 
@@ -461,7 +462,7 @@ def _movements(audit: Audit, row: int) -> tuple[Movement, ...]:
         plan=plan,
         computed=computed,
         fitted=_fit_linear(plan, computed["moved"]),
-        drawn=audit.drawn_values(row),
+        drawn=drawn_values(audit.ground, row),
     )
     return tuple(
         mover.movement(name)

@@ -35,7 +35,7 @@ class ReportContext:
 
     def findings(self, method: str, k: int) -> Findings:
         """Return verdicts, shares and p-values; bounds take long for many, and few are shown."""
-        return self.audit.test_everyone(method, k)
+        return self.audit.evaluate(method, k, depth="significance")
 
     @property
     def plan(self) -> Plan:
@@ -78,7 +78,7 @@ class ReportContext:
     @property
     def parts(self) -> Mapping[str, Audit]:
         """The audits with groups of their own: one by attribute, or just this one, unnamed."""
-        return self.audit.by_ground
+        return self.audit.parts
 
     @property
     def where(self) -> str:

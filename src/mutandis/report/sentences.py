@@ -181,7 +181,7 @@ def _left_out(context: ReportContext) -> str:
 def describe_headline(audit: Audit) -> str:
     """Write the headline count, with those of sham audits if these were run."""
     method, k = audit.plan.choose(None, None)
-    row, counted = audit.count(method.name, k), counted_by(audit.plan, method)
+    row, counted = audit.results.summaries[method.name, k].counts, counted_by(audit.plan, method)
     people = plural(row["complainants"], "complainant")
     said = f"{_COUNTED[counted]} {count(row[counted])} of {people}."
     return said if audit.results.sham is None else f"{said} {describe_sham(audit.results.sham)}"
@@ -372,7 +372,9 @@ def _on_counterfactuals(audit: Audit) -> Iterator[str]:
     )
     for coupling, names in group_by_value(audit.provenance.computed["couplings"]).items():
         yield _assumed(list(map(quoted, names)), coupling)
-    held = {name: None for part in audit.parts for name in part.provenance.computed["held"]}
+    held = {
+        name: None for part in audit.parts.values() for name in part.provenance.computed["held"]
+    }
     if held:
         yield (
             f"{listed(map(quoted, held))} {'is' if len(held) == 1 else 'are'} kept as on record: "
@@ -492,8 +494,8 @@ def limits_of_table(audit: Audit) -> Iterator[str]:
             f"{plural(number, 'row')} without a value in {quoted(name)} took part: a missing value "
             "counts as different from every other, and from another missing one."
         )
-    for part in audit.parts:
-        for name, number in part.provenance.computed["clipped"].items():
+    for ground in audit.grounds:
+        for name, number in ground.computed["clipped"].items():
             if number:
                 yield (
                     f"The worldview's bounds cut off {number:,} of the counterfactual values of "

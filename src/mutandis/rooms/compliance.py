@@ -305,7 +305,7 @@ def propensity_weighted(audit: Audit) -> Any:
     if plan.combine == "multiple":
         raise PlanError(
             "This audit looks at several grounds one by one, and a propensity score is about one "
-            f"status. Ask about one of them: audit.part({plan.protections[0].attribute!r})."
+            f"status. Ask about one of them: audit.parts[{plan.protections[0].attribute!r}]."
         )
     if not plan.outcome.kind.two_sided:
         raise PlanError(
@@ -510,7 +510,7 @@ def _counts(context: ReportContext) -> Iterator[list[str]]:
         tested = method.count_neighbours
         # without neighbours, every k is the same
         for k in context.plan.settings.ks if tested else context.plan.settings.ks[:1]:
-            row = context.audit.count(method.name, k)
+            row = context.audit.results.summaries[method.name, k].counts
             tests = [count(row[key]) for key in ("significant", "significant_adjusted")]
             yield [
                 method.title,

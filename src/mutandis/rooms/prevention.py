@@ -86,7 +86,7 @@ class Prevention:
         and who have a case of their own; it is missing where the method matches no people.
         """
         records = [
-            {"decisions": name, **_count(audit.test_everyone(self.method, self.k))}
+            {"decisions": name, **_count(audit.evaluate(self.method, self.k, depth="significance"))}
             for name, audit in self.audits.items()
         ]
         return to_frame(columns_of(records), self.audits[_RECORD].plan.population.source)
@@ -154,7 +154,7 @@ def study_prevention(
     _check_rule(chosen, rule)
     _check_model(model)
     audit = audit.with_levels(method=chosen.name, k=size)
-    plan, found = audit.plan, audit.test_everyone(chosen.name, size)
+    plan, found = audit.plan, audit.evaluate(chosen.name, size, depth="significance")
     worse = plan.settings.evidence.direction == "negative"
     confirmed = found.significant_adjusted & (found.is_negative if worse else ~found.is_negative)
     if rule == "own-case":
@@ -185,7 +185,7 @@ def _check_audit(plan: Plan) -> None:
     if plan.combine == "multiple":
         raise PlanError(
             "This audit looks at several grounds one by one, and a decision has only one label. "
-            f"Study one of them: audit.part({plan.protections[0].attribute!r})."
+            f"Study one of them: audit.parts[{plan.protections[0].attribute!r}]."
         )
     _sides_of(plan)
     if plan.settings.evidence.adjust == "none":

@@ -31,6 +31,7 @@ from mutandis.auditing.results import Ground, assess
 from mutandis.auditing.robustness import (
     Tipping,
     count_grades,
+    each_findings,
     find_robustness,
     rules_of,
     summarise_grades,
@@ -199,12 +200,12 @@ def write_numbers(
 ) -> None:
     """Write the findings and the counts."""
     write_findings(folder / FINDINGS, _followed(audit, progress))
-    write_csv(folder / COUNTS, columns_of(audit.count_records()))
+    write_csv(folder / COUNTS, columns_of(audit.results.records()))
 
 
 def _followed(audit: Audit, progress: Callable[[int, int], None] | None) -> Iterator[Findings]:
     total = len(audit.methods) * len(audit.ks)
-    for done, findings in enumerate(audit.each_findings(), start=1):
+    for done, findings in enumerate(each_findings(audit), start=1):
         yield findings
         if progress is not None:
             progress(done, total)

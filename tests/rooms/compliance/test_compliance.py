@@ -51,7 +51,7 @@ def test_every_count_is_the_audits(audit: mm.Audit, kind: Any) -> None:
         assert [int(each) for each in re.findall(r"\d+", line)[1:4]] == cells
     assert "not legal advice" in text
     assert audit.provenance.data["sha256"] in text
-    number = audit.count(*audit.plan.settings.primary)["significant_adjusted"]
+    number = audit.results.summaries[audit.plan.settings.primary].counts["significant_adjusted"]
     assert f"{number} of {len(audit.findings())} complainants" in text
 
 

@@ -122,7 +122,7 @@ def _see_levels(page: Any, audit: Audit) -> None:
     page.locator("#tau").fill("0.5")
     shown = _changed(page, "#counts .big", before)
     assert page.locator("output[for=tau]").inner_text() == "0.5"
-    expected = audit.with_levels(tau=0.5).count(*audit.plan.settings.primary)
+    expected = audit.with_levels(tau=0.5).results.headline.counts()
     assert shown == f"{expected['significant_adjusted']:,}"
     page.wait_for_url(re.compile("tau=0.5"))
 

@@ -63,7 +63,7 @@ def test_counts_at_other_levels_are_those_of_another_audit(
     view = lens.read_view({name: str(value) for name, value in levels.items()})
     expected = plan.run()
     for row in lens.counts(view):
-        again = expected.count(row["method"], view.k)
+        again = expected.results.summaries[row["method"], view.k].counts
         assert {name: row[name] for name in again} == again
 
 
@@ -102,7 +102,7 @@ def test_several_protections_have_an_overview(visit: Callable[[Audit], Any]) -> 
         tau=0.2,
         uncertainty=mm.Uncertainty(refits=0),
     )
-    assert changed.count_records() == again.count_records()
+    assert changed.results.records() == again.results.records()
     for page in ("/?tau=0.2", "/people", "/person/0", "/person/0?effect=0.5"):
         assert client.get(page).status_code == 200
     assert "On the ground of sex" in client.get("/person/0?effect=0.5").text
@@ -139,7 +139,7 @@ def test_another_alpha_gives_the_verdicts_of_an_audit_at_that_level(
         other = audit.with_levels(alpha=alpha)
         for method in audit.methods:
             found = lens.findings(replace(lens.base, alpha=alpha, method=method))
-            expected = other.test_everyone(method, lens.base.k)
+            expected = other.evaluate(method, lens.base.k, depth="significance")
             assert found.counts() == expected.counts()
             columns, others = found.columns(), expected.columns()
             assert list(columns) == list(others)

@@ -102,7 +102,7 @@ class Lens:
             # on several grounds, tests are joined at a level
             if view != tested and len(self.audit.parts) == 1:
                 return self.findings(tested).at_level(view.alpha)
-            return audit.test_everyone(view.method, view.k)
+            return audit.evaluate(view.method, view.k, depth="significance")
 
         return self.once(("findings", view), find)
 
@@ -261,7 +261,7 @@ class Person:
         try:
             found = [
                 (ground, find_with_part(each, self.place, method, self._view.k, part))
-                for ground, each in self.audit.by_ground.items()
+                for ground, each in self.audit.parts.items()
             ]
         except PlanError as error:
             return [], str(error)
