@@ -257,7 +257,8 @@ def choose_methods(
 def settle_evidence(evidence: Evidence, declared: Declaration) -> Evidence:
     """Settle measure and interval where the outcome has one of each; refuse those of others."""
     default = {"interval": None, "measure": "risk-difference"}
-    only = {name: getattr(declared, name) for name in default}
+    measure = declared.measure.name if declared.measure else None
+    only: dict[str, Any] = {"interval": declared.interval, "measure": measure}
     for name, value in only.items() if isinstance(evidence, Evidence) else ():
         asked = getattr(evidence, name)
         owner = owner_of(asked)
