@@ -101,15 +101,6 @@ def test_the_record(out: Path, by_api: mm.Audit) -> None:
 
 
 @pytest.mark.usefixtures("no_report")
-def test_the_same_audit_gives_the_same_bytes(config: Path) -> None:
-    outs = [config.parent / name for name in ("one", "two")]
-    for out, threads in zip(outs, (1, 2), strict=True):
-        assert run("audit", config, "--out", out, "--threads", threads).exit_code == 0
-    for name in ("findings.parquet", "counts.csv"):
-        assert (outs[0] / name).read_bytes() == (outs[1] / name).read_bytes()
-
-
-@pytest.mark.usefixtures("no_report")
 def test_json_is_all_that_is_printed(config: Path, by_api: mm.Audit) -> None:
     result = run("audit", config, "--out", config.parent / "out", "--json")
     printed, expected = json.loads(result.stdout), by_api

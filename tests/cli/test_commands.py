@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import resource
 import subprocess
@@ -14,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -28,7 +26,7 @@ from mutandis.replication import printed
 from mutandis.replication.printed import COUNT_TABLES
 from mutandis.report.sentences import describe_headline
 from mutandis.verdicts.findings import COLUMNS
-from tests.cli.conftest import LOAN, PLAIN, run, write_config
+from tests.cli.conftest import LOAN, run, write_config
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,38 +103,6 @@ def test_programs_see_no_progress(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.slow
-def test_people_see_a_bar_on_stderr_and_stdout_stays_clean(tmp_path: Path) -> None:
-    import pty
-
-    config = write_config(tmp_path, PLAIN, rows=60)
-    command = ["audit", str(config), "--out", str(tmp_path / "out"), "--json"]
-    leader, follower = pty.openpty()
-    done = subprocess.Popen(  # noqa: S603 - our own program
-        [sys.executable, "-m", "mutandis", *command],
-        stdout=subprocess.PIPE,
-        stderr=follower,
-        text=True,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
-    )
-    os.close(follower)
-    seen = b""
-    while True:
-        try:
-            part = os.read(leader, 4096)
-        except OSError:  # what Linux says at the end
-            break
-        if not part:
-            break
-        seen += part
-    os.close(leader)
-    out, _ = done.communicate(timeout=60)
-    assert done.returncode == 0
-    assert "Searching" in seen.decode()
-    assert out.startswith("{\n")
-    assert "Searching" not in out
-
-
 # --- check ----------------------------------------------------------------------------------------
 
 
@@ -199,23 +165,6 @@ def test_check_describes_the_measure(checked: Path, more: str, said: str) -> Non
     lines = " ".join(run("check", checked).output.split())
     assert said in lines
     assert "Distance 'gower': each difference divided by its range in the table, then" in lines
-
-
-def test_check_shows_the_beginning_of_much(checked: Path) -> None:
-    names = [f"a{number}" for number in range(9)]
-    table = mm.datasets.loan(n=300, seed=1)
-    generator = np.random.default_rng(1)
-    for name in names:
-        table[name] = generator.normal(size=len(table))
-    table.to_csv(checked.parent / "loan.csv", index=False)
-    equations = "".join(f"  {name}: {{equation: linear, parents: [Gender]}}\n" for name in names)
-    text = LOAN.replace("[AnnualSalary, Gender]", "[Gender]")
-    checked.write_text(text.replace("decision:", f"{equations}decision:"), encoding="utf-8")
-    short, full = (run("check", checked, *more).output.splitlines() for more in ((), ("--full",)))
-    assert "… and 6 more, which `mutandis check --full` prints." in short
-    assert not any(line.startswith("… and") for line in full)
-    bullets = [sum(line.startswith("- ") for line in lines) for lines in (short, full)]
-    assert bullets[0] < bullets[1] - 10
 
 
 # --- demo -----------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from mutandis.rooms.prevention import study_prevention
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pandas as pd
 
 DecisionTreeClassifier = pytest.importorskip("sklearn.tree").DecisionTreeClassifier
 LinearRegression = pytest.importorskip("sklearn.linear_model").LinearRegression
@@ -178,18 +177,6 @@ def test_the_decision_maker_is_not_asked_again() -> None:
     assert study.counts().equals(without.counts())
 
 
-def test_a_ready_table_of_counterfactuals_loses_its_old_decisions() -> None:
-    table = made_up()
-    found = mm.audit(table, **settings(decision="salary > 32"))
-    ready = found.counterfactuals()
-    options = settings(worldview=None, counterfactuals=ready)
-    given = mm.audit(table, **options)
-    assert "cf" in given.methods
-    study = study_prevention(given)
-    assert study.counts().equals(study_prevention(found).counts())
-    assert study.audits["relabelled"].ground.world.decided is None
-
-
 def test_another_method_can_be_studied_by_its_pattern() -> None:
     found = mm.audit(made_up(), **settings())
     study = study_prevention(found, rule="pattern", method="st", k=15)
@@ -199,31 +186,6 @@ def test_another_method_can_be_studied_by_its_pattern() -> None:
     assert study.relabelled > 0
     assert study.counts()["pattern_and_own_case"].isna().all()
     assert study.audits["relabelled"].plan.settings.primary == ("st", 15)
-
-
-def test_ordered_levels_are_ranks_and_dropped_rows_stay_out() -> None:
-    table = made_up()
-    steps = ["low", "mid", "high"]
-    table["step"] = [steps[int(each) % 3] for each in table["salary"]]
-    table["salary"][4] = None
-    seen: list[pd.DataFrame] = []
-
-    class Spy:
-        def fit(self, features: Any, answers: Any) -> None:
-            seen.append(features)
-
-        def predict(self, features: Any) -> list[str]:
-            return ["refused"] * len(features)
-
-    step = mm.Attribute(name="step", kind=mm.AttributeKind.ORDINAL, levels=tuple(steps))
-    options = settings(attributes={"salary": "continuous", "step": step}, missing="drop", ks=(25,))
-    study = study_prevention(mm.audit(table, **options), Spy())
-    assert len(study.decisions()) == len(table["who"]) - 1
-    assert list(seen[0].columns) == ["salary", "step"]
-    ranks = [float(int(each) % 3) for each in seen[0]["salary"]]
-    assert seen[0]["step"].tolist() == ranks
-    # a model that refuses everyone has no case left, and is no better for it
-    assert study.counts()["cases"].tolist()[2:] == [0, 0]
 
 
 def test_a_saved_audit_can_be_studied(tmp_path: Path) -> None:

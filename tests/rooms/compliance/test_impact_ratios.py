@@ -98,14 +98,6 @@ def test_small_categories_are_left_out_and_counted(audit: mm.Audit) -> None:
     assert max(each for each in ratios if each is not None) == 1
 
 
-def test_exactly_two_percent_stays(audit: mm.Audit) -> None:
-    small = rows_of(audit)["race", "D"].applicants
-    share = Fraction(small, 600)
-    at, above = (float(share + Fraction(step, 10**6)) for step in (0, 1))
-    assert rows_of(audit, leave_out_below=round(at, 12))["race", "D"].impact_ratio is not None
-    assert rows_of(audit, leave_out_below=above)["race", "D"].impact_ratio is None
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [

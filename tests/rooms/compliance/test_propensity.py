@@ -114,16 +114,6 @@ def test_sorting_the_table_in_another_way_changes_no_bit() -> None:
     )
 
 
-def test_tau_is_a_threshold_of_the_difference() -> None:
-    table = people(7, harm=1.0)
-    found = propensity_weighted(audit(table, tau=0.1)).iloc[0]
-    plain = propensity_weighted(audit(table)).iloc[0]
-    error = (plain["ci_high"] - plain["ci_low"]) / 2 / norm.ppf(0.95)
-    assert found["p_value"] == pytest.approx(norm.sf((plain["risk_difference"] - 0.1) / error))
-    ratio = audit(table, tau=1.25, evidence=mm.Evidence(measure="risk-ratio"))
-    assert propensity_weighted(ratio)["p_value"][0] == plain["p_value"]
-
-
 def test_what_has_no_propensity_is_refused() -> None:
     table = people(9)
     score = audit(

@@ -11,7 +11,7 @@ from scipy import stats
 from mutandis.data.columns import Categories, Numbers
 from mutandis.errors import EquationError, MutandisWarning
 from mutandis.rooms.latent import FittedLatent, Latent, standard_attributes
-from mutandis.rooms.latent.fit import log_posterior, moments
+from mutandis.rooms.latent.fit import log_posterior
 from mutandis.scm import Count, Linear
 
 if TYPE_CHECKING:
@@ -111,16 +111,6 @@ def test_the_gradient_is_that_of_the_posterior() -> None:
     np.testing.assert_allclose(gradient, numeric, rtol=1e-6, atol=1e-6)
 
 
-def test_coefficients_and_noise_are_recovered() -> None:
-    fitted = THREE.fit(school(8000)).parameters
-    slopes = [fitted[c].predictor.terms[0].slope for c in ("Maths", "Music", "Prizes")]  # type: ignore[union-attr]
-    assert slopes == pytest.approx([0.5, -1.0, 0.3], abs=0.1)
-    assert fitted["Prizes"].predictor.intercept == pytest.approx(1.0, abs=0.05)
-    assert fitted["Maths"].deviation == pytest.approx(0.6, abs=0.05)
-    assert fitted["Music"].deviation == pytest.approx(3.0, abs=0.1)
-    assert fitted["Prizes"].deviation == 1.0
-
-
 def test_of_two_normal_attributes_only_the_product_of_loadings_is_known() -> None:
     columns = school(8000)
     group = numbers(columns, "Group")
@@ -136,23 +126,6 @@ def test_of_two_normal_attributes_only_the_product_of_loadings_is_known() -> Non
     # what the data leave open the priors decide: equal loadings in standard units
     standard = [found[name] / numbers(columns, name).std() for name in ("Maths", "Music")]
     assert standard[0] == pytest.approx(standard[1], rel=0.05)
-
-
-def test_equal_rows_are_counted_not_repeated() -> None:
-    columns = school(40)
-    twice = {name: column.take(np.repeat(np.arange(40), 2)) for name, column in columns.items()}
-    attributes, counts = standard_attributes(THREE, twice)
-    parts = list(attributes.values())
-    assert counts.tolist() == [2] * 40
-    at = np.concatenate([part.start() for part in parts])
-    once, single = standard_attributes(THREE, columns)
-    evidence = [
-        part.evidence(own) for part, own in zip(once.values(), np.split(at, [4, 8]), strict=True)
-    ]
-    prior = log_posterior(parts, np.zeros_like(counts), at)[0]
-    assert single.tolist() == [1] * 40
-    expected = 2.0 * float(moments(evidence).log_marginal.sum())
-    assert log_posterior(parts, counts, at)[0] - prior == pytest.approx(expected, rel=1e-12)
 
 
 def test_an_attribute_that_falls_as_the_other_rises_has_no_loading() -> None:

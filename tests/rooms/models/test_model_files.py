@@ -254,17 +254,6 @@ def test_what_is_no_reference(reference: str) -> None:
     assert "Write module:function" in import_refused(reference, None)
 
 
-def test_what_is_not_there(folder: Path) -> None:
-    message = import_refused("credit_of_the_bnak:decide", folder)
-    assert "no module 'credit_of_the_bnak'" in message
-    assert "in the folder of the settings" in message
-    assert "Did you mean 'decide'?" in import_refused("credit_of_the_bank:decid", folder)
-    (folder / "helper_of_the_bank.py").unlink()
-    (folder / "other_of_the_bank.py").write_text("import absent_from_the_bank\n")
-    message = import_refused("other_of_the_bank:decide", folder)
-    assert "needs a module 'absent_from_the_bank'" in message
-
-
 @pytest.mark.parametrize("body", ["1 / 0", "raise SystemExit", "def decide(:", "raise ValueError"])
 def test_a_module_that_does_not_import(folder: Path, body: str) -> None:
     (folder / "broken_of_the_bank.py").write_text(body)

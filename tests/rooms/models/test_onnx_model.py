@@ -198,12 +198,6 @@ def test_other_types(tmp_path: Path) -> None:
         scores.decide(pd.DataFrame({"t": [1]}))
 
 
-def test_many_rows_are_asked_in_parts(tmp_path: Path) -> None:
-    maker = load_onnx(passing(tmp_path / "m.onnx", INT64, [None]), columns=["n"])
-    table = pd.DataFrame({"n": np.arange(120_001) % 2})
-    assert decide(maker, table, ONE_ZERO).tolist() == (table["n"] == 0).tolist()
-
-
 # --- what is refused ------------------------------------------------------------------------------
 
 
@@ -255,15 +249,6 @@ def test_outputs_that_do_not_fit(tmp_path: Path) -> None:
         with_threshold(label, 0.5)
     with pytest.raises(DecisionError, match="2 distinct answers"):
         decide(label, TABLE, ONE_ZERO)
-
-
-def test_two_outputs_of_a_kind(tmp_path: Path) -> None:
-    nodes = [onnx.helper.make_node("Identity", ["x"], [name]) for name in ("a", "b")]
-    kind: tuple[int, list[Any]] = (INT64, [None])
-    path = graph(tmp_path / "two.onnx", nodes, {"x": kind}, {"a": kind, "b": kind})
-    assert "several outputs that could be labels" in refused(path, columns=["n"])
-    assert "no output 'aa'. Did you mean 'a'?" in refused(path, columns=["n"], output="aa")
-    assert load_onnx(path, columns=["n"], output="b").output == "b"
 
 
 def test_what_is_no_model(tmp_path: Path) -> None:
