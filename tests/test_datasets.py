@@ -49,12 +49,6 @@ def test_the_equations_hold_row_by_row() -> None:
     assert table["LoanApproval"].tolist() == np.where(granted, 1, -1).tolist()
 
 
-@pytest.mark.parametrize("share", [0.35, 0.45])
-def test_the_share_of_women(share: float) -> None:
-    table = mm.datasets.loan(n=20_000, seed=5, protected_share=share)
-    assert table["Gender"].mean() == pytest.approx(share, abs=0.01)
-
-
 def test_a_seed_is_a_table() -> None:
     table = mm.datasets.loan(n=200, seed=11)
     assert mm.datasets.loan(n=200, seed=11).equals(table)

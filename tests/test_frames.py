@@ -12,9 +12,8 @@ import pytest
 
 import mutandis as mm
 from mutandis.data.attribute import Attribute, AttributeKind
-from mutandis.data.columns import Categories
 from mutandis.data.population import Population
-from mutandis.frames import EncodedTable, columns_of, open_frame, to_frame
+from mutandis.frames import EncodedTable, open_frame, to_frame
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,23 +45,6 @@ def test_a_table_is_of_the_same_type_as_another(like: Any) -> None:
     # what is missing is missing in the way of the frame
     assert opened["share"].null_count() == 1
     assert opened["none"].null_count() == 2
-
-
-def test_values_of_two_types_stay_as_they_are() -> None:
-    table = to_frame({"mixed": COLUMNS["mixed"]}, open_frame(pd.DataFrame({"a": [1]})))
-    assert table["mixed"].tolist() == [1, "one"]
-
-
-def test_a_table_is_a_copy() -> None:
-    values = np.array([0.5, 0.25])
-    table = to_frame({"share": values}, open_frame(pd.DataFrame({"a": [1]})))
-    values[0] = 9
-    assert table["share"].tolist() == [0.5, 0.25]
-
-
-def test_records_become_columns() -> None:
-    assert columns_of([{"a": 1, "b": 2}, {"a": 3, "b": 4}]) == {"a": [1, 3], "b": [2, 4]}
-    assert columns_of([]) == {}
 
 
 def decisions(rows: int = 400) -> pd.DataFrame:
@@ -199,19 +181,6 @@ def test_rows_are_dropped_and_levels_that_go_with_them_stay_known() -> None:
     assert found.categories("job").levels == plain.categories("job").levels
     np.testing.assert_array_equal(found.categories("job").codes, plain.categories("job").codes)
     pd.testing.assert_frame_equal(found.frame(), plain.frame())
-
-
-def test_levels_that_no_row_has_are_no_levels() -> None:
-    frame = pd.DataFrame({"job": pd.Categorical(["b", "a", None, "b"], categories=["z", "b", "a"])})
-    people = Population.from_frame(frame.iloc[[0, 1, 3]], columns=["job"])
-    assert people.categories("job").levels == ("a", "b")
-    assert people.categories("job").codes.tolist() == [1, 0, 1]
-
-
-def test_names_that_the_table_never_had_are_text_too() -> None:
-    people = Population.from_frame(encoded(decisions(4)), columns=["job"])
-    changed = people.with_columns({"job": Categories(np.array([0, 1, 0, 1]), ("smith", "cook"))})
-    assert changed.frame()["job"].tolist() == ["smith", "cook", "smith", "cook"]
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.int32, np.float32, np.bool_])

@@ -37,12 +37,6 @@ def test_a_value_is_found_by_what_it_says_and_not_by_its_type(value: object) -> 
         assert labels.people("Gender", value) == "women"
 
 
-def test_booleans_are_written_as_files_have_them() -> None:
-    labels = Labels(levels={"foreign": {"true": "foreign national"}})
-    assert labels.level("foreign", np.bool_(True)) == "foreign national"
-    assert labels.level("foreign", 1) == "1"
-
-
 def test_labels_are_frozen_and_compared_by_what_they_say() -> None:
     given = {"Salary": "pay"}
     labels = Labels(columns=given)
@@ -93,13 +87,6 @@ def test_labels_of_what_an_audit_does_not_have_are_refused(
 ) -> None:
     with pytest.raises(PlanError, match=said):
         Labels(**given).check(COLUMNS, ["Gender"])  # type: ignore[arg-type]
-
-
-def test_names_may_be_exchanged_as_long_as_each_has_a_label() -> None:
-    Labels(
-        columns={"Salary": "Job", "Job": "Salary"},
-        levels={"Job": {"cook": "clerk", "clerk": "cook"}},
-    ).check(COLUMNS, ["Gender"])
 
 
 def test_restricted_labels_tell_of_no_other_value() -> None:

@@ -33,11 +33,6 @@ def found(protection: Protection, categories: Categories) -> tuple[list[Any], An
     return [categories.levels[code] for code in protected], categories.levels[reference]
 
 
-def test_one_value_against_the_reference(as_frame: AsFrame) -> None:
-    protection = Protection("status", value="black", reference="white")
-    assert found(protection, read(as_frame({"status": RACES}))) == (["black"], "white")
-
-
 def test_several_values_keep_their_order(as_frame: AsFrame) -> None:
     protection = Protection("status", value=["black", "asian"], reference="white", pool=True)
     assert protection.pool
@@ -93,26 +88,22 @@ def test_protections_that_are_refused(value: Any, reference: Any, said: str) -> 
         Protection("status", value=value, reference=reference)
 
 
-@pytest.mark.parametrize("value", ["Black", ["black", "Black"]])
-def test_no_protected_rows(as_frame: AsFrame, value: Any) -> None:
-    protection = Protection("status", value=value, reference="white")
-    with pytest.raises(
-        ProtectionError,
-        match=r"No protected rows: 'status' never has the value 'Black'\. "
-        r"Its values: 'asian', 'black', 'white'\.",
-    ):
-        protection.codes(read(as_frame({"status": RACES})))
-
-
-def test_no_reference_rows(as_frame: AsFrame) -> None:
-    protection = Protection("status", value="black", reference="White")
-    with pytest.raises(ProtectionError, match="No reference rows: 'status' never has the value"):
-        protection.codes(read(as_frame({"status": RACES})))
-
-
-def test_nobody_but_the_reference() -> None:
-    with pytest.raises(ProtectionError, match="no value but the reference 'white'"):
-        Protection("status", reference="white").codes(read({"status": ["white", "white"]}))
+@pytest.mark.parametrize(
+    ("options", "rows", "said"),
+    [
+        (
+            {"value": ["black", "Black"], "reference": "white"},
+            RACES,
+            r"No protected rows: 'status' never has the value 'Black'\. "
+            r"Its values: 'asian', 'black', 'white'\.",
+        ),
+        ({"value": "black", "reference": "White"}, RACES, "No reference rows: 'status' never has"),
+        ({"reference": "white"}, ["white", "white"], "no value but the reference 'white'"),
+    ],
+)
+def test_a_space_without_rows_is_refused(options: Any, rows: list[str], said: str) -> None:
+    with pytest.raises(ProtectionError, match=said):
+        Protection("status", **options).codes(read({"status": rows}))
 
 
 def test_values_of_dropped_rows_protect_nobody() -> None:

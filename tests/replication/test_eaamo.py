@@ -104,14 +104,6 @@ def test_each_world_is_standardised_by_itself() -> None:
     assert found.loc[0, "p_test"] == 1
 
 
-def test_a_constant_attribute_tells_nobody_apart() -> None:
-    both = {**SMALL.equations, "c": Equation(parents=(), decimals=2)}
-    expected = compare(SMALL, ALIKE, ks=(2,))["st", 2]
-    for constant in (1.0, 0.1):
-        found = compare(replace(SMALL, equations=both), ALIKE.assign(c=constant), ks=(2,))
-        assert found["st", 2].equals(expected)
-
-
 def test_a_name_that_differs_costs_one_standard_deviation() -> None:
     # x has mean 0 and standard deviation √½; rows 1 and 2 are at 1.5 √2 and 1 + √2 from row 0
     table = pd.DataFrame(
