@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mutandis.data import population
 from mutandis.data.attribute import Attribute, AttributeKind
 from mutandis.data.columns import Categories, Numbers
 from mutandis.data.population import Overlay, Population, as_overlay
@@ -364,16 +363,8 @@ def bits(population: Population) -> dict[str, bytes]:
     }
 
 
-@given(rows=st.integers(1, 12), few=st.sampled_from([0.05, 8]), data=st.data())
-def test_every_column_and_every_part_is_the_same(
-    rows: int, few: float, data: st.DataObject
-) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(population, "_FEW", few)  # looked up one by one, and all at once
-        check_parts(rows, data)
-
-
-def check_parts(rows: int, data: st.DataObject) -> None:
+@given(rows=st.integers(1, 12), data=st.data())
+def test_every_column_and_every_part_is_the_same(rows: int, data: st.DataObject) -> None:
     base = people(rows)
     some = st.lists(st.integers(0, rows - 1), max_size=rows)
     pay, job = base.numbers("pay").copy(), base.categories("job")

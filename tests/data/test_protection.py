@@ -94,8 +94,7 @@ def test_protections_that_are_refused(value: Any, reference: Any, said: str) -> 
         (
             {"value": ["black", "Black"], "reference": "white"},
             RACES,
-            r"No protected rows: 'status' never has the value 'Black'\. "
-            r"Its values: 'asian', 'black', 'white'\.",
+            r"No protected rows: .* value 'Black'\. Its values: 'asian', 'black', 'white'\.",
         ),
         ({"value": "black", "reference": "White"}, RACES, "No reference rows: 'status' never has"),
         ({"reference": "white"}, ["white", "white"], "no value but the reference 'white'"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -44,8 +44,6 @@ Missing = Literal["error", "drop"]
 
 # rows up to which a table that was read from a file is not made a frame: that loads pandas
 _SMALL = 100_000
-# rows are looked up one by one if they are fewer than one in so many
-_FEW = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,10 +84,8 @@ class Overlay(Mapping[str, Column]):
 
     def _places(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
         """Find rows among those that differ; -1 for others."""
-        if len(rows) > len(self.rows) // _FEW:  # sooner than looking up one after the other
-            place = np.full(max(int(self.rows.max(initial=-1)), int(rows.max(initial=-1))) + 1, -1)
-            place[self.rows] = np.arange(len(self.rows))
-            return np.asarray(place[rows])
+        if not len(self.rows):
+            return np.full(len(rows), -1)
         place = np.searchsorted(self.rows, rows)
         place[place == len(self.rows)] = 0  # beyond the last of them: compared with the first
         return np.where(self.rows[place] == rows, place, -1)
@@ -168,10 +164,11 @@ class Population:
         names = tuple(dict.fromkeys([*declared, *columns]))
         if isinstance(frame, EncodedTable):
             found = {name: _read_array(name, frame, declared.get(name)) for name in names}
-            ids = _array_ids(frame, id)
-            if ids is not None and all(column is not None for column in found.values()):
+            ids = np.arange(len(frame)) if id is None else _array_ids(frame.arrays.get(id))
+            held = {name: column for name, column in found.items() if column is not None}
+            if ids is not None and len(held) == len(found):
                 return cls(
-                    columns=MappingProxyType(cast("dict[str, Column]", found)),
+                    columns=MappingProxyType(held),
                     ids=frozen(ids),
                     positions=frozen(np.arange(len(frame))),
                     open_source=lambda: open_frame(frame),
@@ -311,7 +308,7 @@ def _declared(attributes: Iterable[Attribute]) -> dict[str, Attribute]:
     declared: dict[str, Attribute] = {}
     for attribute in attributes:
         other = declared.setdefault(attribute.name, attribute)
-        if _as_read(other) != _as_read(attribute):
+        if replace(other, weight=1.0) != replace(attribute, weight=1.0):
             raise PlanError(
                 f"Column {attribute.name!r} is declared as {other.kind} and as {attribute.kind}, "
                 "or with different levels. Declare it in one way."
@@ -319,15 +316,9 @@ def _declared(attributes: Iterable[Attribute]) -> dict[str, Attribute]:
     return declared
 
 
-def _as_read(attribute: Attribute) -> tuple[Any, ...]:
-    return attribute.kind, attribute.levels, attribute.compare_missing
-
-
-def _array_ids(table: EncodedTable, name: str | None) -> NDArray[Any] | None:
-    """Return the ids of a table that was read into arrays; None if these are not whole numbers."""
-    if name is None:
-        return np.arange(len(table))
-    ids = _array_numbers(table.arrays.get(name), "iu")
+def _array_ids(array: Any) -> NDArray[Any] | None:
+    """Return ids that were read into an array; None if these are not unique whole numbers."""
+    ids = _array_numbers(array, "iu")
     return ids if ids is not None and len(np.unique(ids)) == len(ids) else None
 
 
@@ -337,9 +328,8 @@ def _read_array(name: str, table: EncodedTable, declared: Attribute | None) -> C
     That is so where values are missing, where numbers are names or text is to be numbers, and
     where there is something to refuse.
     """
-    array, kind, own = table.arrays.get(name), None, ()
-    if declared is not None:
-        kind, own = declared.kind, declared.levels
+    array = table.arrays.get(name)
+    kind, own = (declared.kind, declared.levels) if declared else (None, ())
     if not 0 < len(table) <= _SMALL or (declared is not None and declared.compare_missing):
         return None
     if not isinstance(array, tuple) and kind in {None, AttributeKind.CONTINUOUS}:
@@ -347,7 +337,13 @@ def _read_array(name: str, table: EncodedTable, declared: Attribute | None) -> C
         if numbers is None or not -INEXACT < numbers.min() <= numbers.max() < INEXACT:
             return None
         return Numbers(numbers.astype(np.float64, copy=False))
-    codes, levels = _array_codes(array)
+    if isinstance(array, tuple):
+        codes, levels = used_levels(array[0], list(array[1]))
+    elif (numbers := _array_numbers(array, "iu")) is not None:
+        distinct, codes = np.unique(numbers, return_inverse=True)
+        levels = distinct.tolist()
+    else:
+        return None
     if kind is AttributeKind.CONTINUOUS or codes.min() < 0 or not set(levels) <= {*(own or levels)}:
         return None
     return number_levels(name, codes, levels, own)
@@ -358,17 +354,6 @@ def _array_numbers(array: Any, kinds: str) -> NDArray[Any] | None:
     if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds:
         return None
     return None if np.ma.getmaskarray(array).any() else np.ma.getdata(array)
-
-
-def _array_codes(array: Any) -> tuple[NDArray[np.signedinteger], list[Any]]:
-    """Return the codes of text or of whole numbers, and their levels; -1 alone for all else."""
-    if isinstance(array, tuple):
-        return used_levels(array[0], list(array[1]))
-    numbers = _array_numbers(array, "iu")
-    if numbers is None:
-        return np.array([-1]), []
-    distinct, codes = np.unique(numbers, return_inverse=True)
-    return codes, distinct.tolist()
 
 
 def _read(series: nw.Series[Any], declared: Attribute | None) -> Column:
@@ -433,12 +418,9 @@ def _describe(columns: Mapping[str, Column], counts: Mapping[str, int]) -> str:
     for name, count in counts.items():
         column = columns[name]
         infinite = int(np.isinf(column.values).sum()) if isinstance(column, Numbers) else 0
-        parts = [
-            f"{number} {what}"
-            for number, what in ((count - infinite, "missing"), (infinite, "infinite"))
-            if number
-        ]
-        described.append(f"{name!r} has {' and '.join(parts)}")
+        parts = {"missing": count - infinite, "infinite": infinite}
+        shown = " and ".join(f"{number} {what}" for what, number in parts.items() if number)
+        described.append(f"{name!r} has {shown}")
     return ", ".join(described)
 
 
