@@ -198,8 +198,7 @@ def equations(draw: st.DrawFn, causes: list[str], *, driven: bool = False) -> An
     if family == "ordinal":
         plain = st.integers() | st.text(max_size=5) | numbers | st.sampled_from(HOSTILE)
         listed = st.none() | st.lists(plain, min_size=2, max_size=4, unique=True)
-        method: Any = draw(st.sampled_from(["logit", "empirical"]))
-        return Ordinal(*parents, levels=draw(listed), method=method)
+        return Ordinal(*parents, levels=draw(listed))
     if family == "job":
         return Categorical(*parents)
     order = draw(st.permutations(["alpha", "beta"]))

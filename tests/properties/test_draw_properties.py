@@ -24,7 +24,6 @@ GRADES, JOBS = ("low", "mid", "top"), ("cook", "clerk", "pilot")
 WORLDVIEWS = {
     "count": Worldview({"visits": Count("status")}),
     "ordinal": Worldview({"grade": Ordinal("status", levels=GRADES)}),
-    "shares": Worldview({"grade": Ordinal("status", levels=GRADES, method="empirical")}),
     "categorical": Worldview({"job": Categorical("status")}),
     "latent": Worldview(
         {}, latents=[Latent("skill", {"maths": Linear("status"), "visits": Count("status")})]

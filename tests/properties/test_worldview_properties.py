@@ -36,7 +36,7 @@ DISCRETE = Worldview(
     {
         "job": Categorical("status", "age"),
         "grade": Ordinal("status", "age"),
-        "rank": Ordinal("status", method="empirical"),
+        "rank": Ordinal("status"),
         "visits": Count("status", "age"),
         # an effect of effects, so that discrete columns are causes too
         "score": Linear("visits", "age", "status"),

@@ -47,7 +47,6 @@ CASES: dict[str, tuple[str, Equation]] = {
     "linear, finished": ("rank", Linear("sex", "age", decimals=0, bounds=(-50, None))),
     "count": ("jobs", Count("sex", "age", bounds=(0, None))),
     "ordinal": ("grade", Ordinal("sex", "age", levels=["low", "mid", "top"])),
-    "ordinal, empirical": ("grade", Ordinal("sex", "place", method="empirical")),
     "categorical": ("trade", Categorical("sex", "age")),
     "stated": ("pay", Stated('b * (sex == "f") + 0.3 * age', fit=("b",))),
     "additive": ("pay", Additive("sex", "age", regressor=Waves())),
@@ -320,8 +319,6 @@ def test_a_cause_that_does_not_vary_is_refused(name: str) -> None:
         only_men = Categories(np.zeros(ROWS, dtype=np.int32), ("m",))
         with pytest.raises(EquationError, match="not a value of that column"):
             equation.fit(child, {**causes, "sex": only_men})
-    elif getattr(equation, "method", "") == "empirical":
-        equation.fit(child, constant)  # one combination less to count in
     else:
         with pytest.raises(EquationError, match="'sex' does not vary"):
             equation.fit(child, constant)
@@ -344,7 +341,7 @@ def test_errors_name_the_attribute(name: str) -> None:
         )
 
 
-@pytest.mark.parametrize("name", ["count", "ordinal", "ordinal, empirical", "categorical"])
+@pytest.mark.parametrize("name", ["count", "ordinal", "categorical"])
 def test_too_large_a_level_of_another_table_is_refused(name: str) -> None:
     equation, child, causes = parts(name, people())
     fitted = equation.fit(child, causes)

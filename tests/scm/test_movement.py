@@ -11,7 +11,6 @@ import pytest
 from mutandis.rooms.latent import Latent
 from mutandis.scm import Additive, Categorical, Count, Diagnosis, Linear, Ordinal, Stated, Worldview
 from mutandis.scm.diagnosis import Finding, Movement
-from mutandis.scm.movement import MovementMeter
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -100,36 +99,6 @@ def test_an_arrow_between_effects_that_both_follow_from_a_moves_nothing() -> Non
         "With an arrow between them, in either direction, no counterfactual moves."
     )
     assert diagnosis.next_step.startswith("Next: ask experts whether anything hidden")
-
-
-@pytest.mark.parametrize("known", [True, False])
-@pytest.mark.parametrize("names", [False, True])
-def test_what_is_known_without_a_fit_is_what_a_fit_finds(
-    known: bool, names: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table, rng = _chain(12), np.random.default_rng(12)
-    z = rng.integers(0, 3, ROWS) + table["a"]
-    table["z"] = np.array(list("pqrs"))[z] if names else z.astype(float)
-    table["x"] += z
-    table["y"] += 2 * z
-    table["w"] = table["y"] + rng.normal(size=ROWS)
-    worldview = Worldview({"x": Linear("a", "z"), "y": Linear("z", "a"), "w": Linear("y")})
-    tried: list[str] = []
-    make = MovementMeter._arrow
-
-    def arrow(self: Any, cause: str, child: str) -> Any:
-        tried.extend([child] if {cause, child} == {"x", "y"} else [])
-        return make(self, cause, child)
-
-    monkeypatch.setattr(MovementMeter, "_arrow", arrow)
-    if not known:
-        monkeypatch.setattr(MovementMeter, "_is_known_to_move_nothing", lambda *_: False)
-    movement = _of(_check(worldview, table), "x", "y")
-    assert movement.repair == "an arrow between them, in either direction"
-    assert movement.severity == "none"
-    assert ({"x", "y"} <= set(tried)) == (not known)
-    bounded = Worldview({**worldview.equations, "y": Linear("z", "a", bounds=(0, None))})
-    assert _of(_check(bounded, table), "x", "y").severity in {"small", "large"}
 
 
 def test_a_missing_arrow_moves_by_the_difference_of_two_fits() -> None:

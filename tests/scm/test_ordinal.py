@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,11 +12,11 @@ from statsmodels.miscmodels.ordinal_model import OrderedModel  # type: ignore[im
 
 from mutandis.data.columns import Categories, Column, Numbers
 from mutandis.errors import EquationError
-from mutandis.scm import Ordinal, Worldview
+from mutandis.scm import Ordinal
 from mutandis.scm.family import KnownLevels
 from mutandis.scm.ordinal import FittedOrdinal
 from mutandis.scm.predictor import LinearPredictor, Slope
-from tests.scm.columns import names, numbers, people
+from tests.scm.columns import names, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,7 +63,6 @@ def _simulated(rows: int, seed: int) -> tuple[Categories, dict[str, Column], NDA
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"method": "probit"}, "method='probit' is not known. Use 'logit' or 'empirical'."),
         ({"levels": "lmh"}, "levels are of type str. Give a list, lowest first"),
         ({"levels": {"a", "b"}}, "levels are of type set. Give a list, lowest first"),
         ({"levels": ["a"]}, "levels=['a'] does not list two or more levels, each once."),
@@ -112,9 +109,8 @@ def test_fits_by_hand() -> None:
     fitted: Any = Ordinal("G").fit(_letters("lllhlhhh", ("low", "high")), group)
     assert dict(fitted.predictor.terms[0].shifts) == pytest.approx({"a": 0, "b": 2 * math.log(3)})
     assert fitted.thresholds == pytest.approx([math.log(3)], rel=1e-8)
-    for method in ("logit", "empirical"):
-        alone = Ordinal(method=method).fit(_letters("llmmmhhhhh", GRADES[:3]), {})
-        assert alone.probabilities({}, rows=1)[0] == pytest.approx([0.2, 0.3, 0.5], rel=1e-10)
+    alone = Ordinal().fit(_letters("llmmmhhhhh", GRADES[:3]), {})
+    assert alone.probabilities({}, rows=1)[0] == pytest.approx([0.2, 0.3, 0.5], rel=1e-10)
 
 
 def test_perfect_separation_gives_probabilities_next_to_zero_and_one() -> None:
@@ -167,14 +163,13 @@ def test_counterfactuals_by_hand() -> None:
     assert _codes(moved) == [0, 2, 2]
 
 
-@pytest.mark.parametrize("method", ["logit", "empirical"])
-def test_round_shares_tie_whatever_rounding_makes_of_the_fit(method: Any) -> None:
+def test_round_shares_tie_whatever_rounding_makes_of_the_fit() -> None:
     """Group a has 1, 1 and 2 of the levels, b has 2, 1 and 1: proportional odds, and round shares.
 
     High in a is u = 3/4, which F(mid) in b just reaches; low in b is u = 1/4 = F(low) in a.
     """
     group, child = _letters("aaaabbbb", "ab"), _letters("lmhhllmh", GRADES[:3])
-    fitted = Ordinal("G", method=method).fit(child, {"G": group})
+    fitted = Ordinal("G").fit(child, {"G": group})
     noise = fitted.abduct(child, {"G": group})
     assert _codes(fitted.predict({"G": group.filled(1)}, noise).column)[:4] == [0, 0, 1, 1]
     assert _codes(fitted.predict({"G": group.filled(0)}, noise).column)[4:] == [0, 0, 2, 2]
@@ -205,19 +200,6 @@ def test_a_higher_predictor_never_gives_a_lower_level() -> None:
         assert (paths[0] == 0).sum() > 250
 
 
-def test_alphabetical_levels_can_be_put_in_order() -> None:
-    """A column of names comes with sorted levels; `levels` restates what they mean.
-
-    Low at u = 1/3 is where mid ends among m; mid at u = 5/6 is high.
-    """
-    table = {"A": list("fffmmm"), "X": ["low", "low", "mid", "mid", "high", "high"]}
-    worldview = Worldview({"X": Ordinal("A", levels=GRADES[:3], method="empirical")})
-    after = worldview.counterfactuals(people(table), do={"A": "m"}).population.categories("X")
-    assert after.levels == ("high", "low", "mid")
-    found = [after.levels[code] for code in after.codes]
-    assert found == ["mid", "mid", "high", "mid", "high", "high"]
-
-
 @pytest.mark.parametrize("code", range(4))
 def test_draws_have_the_analytic_distribution(code: int) -> None:
     """The share of [F(x-1), F(x)] that each [F'(y-1), F'(y)] covers."""
@@ -234,69 +216,3 @@ def test_draws_have_the_analytic_distribution(code: int) -> None:
     assert observed[~possible].sum() == 0
     if code < 3:  # at the top, people stay there
         assert stats.chisquare(observed[possible], rows * expected[possible]).pvalue > 0.001
-
-
-# --- shares ---------------------------------------------------------------------------------------
-
-
-def _slow_shares(
-    rows: Sequence[tuple[tuple[int, ...], int]],
-    own: tuple[int, ...],
-    code: int,
-    other: tuple[int, ...],
-) -> int:
-    """Middle of the interval and its inverse, in fractions."""
-
-    def cumulative(cell: tuple[int, ...], upto: int) -> Fraction:
-        inside = [level for causes, level in rows if causes == cell]
-        return Fraction(sum(level <= upto for level in inside), len(inside))
-
-    u = (cumulative(own, code - 1) + cumulative(own, code)) / 2
-    return next(level for level in itertools.count() if cumulative(other, level) >= u)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_empirical_counterfactuals_against_fractions(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    first, second, level = (rng.integers(0, top, 80, dtype=np.int32) for top in (2, 3, 4))
-    parents: dict[str, Column] = {"S": names(second, "xyz"), "F": names(first, "fm")}
-    child = names(level, GRADES)
-    fitted = Ordinal("S", "F", method="empirical").fit(child, parents)
-    noise = fitted.abduct(child, parents)
-    cells = list(zip(second.tolist(), first.tolist(), strict=True))
-    rows = list(zip(cells, level.tolist(), strict=True))
-    for value in (0, 1):
-        moved = {**parents, "F": names(np.full(80, value), "fm")}
-        found = _codes(fitted.predict(moved, noise).column)
-        assert found == [_slow_shares(rows, each, code, (each[0], value)) for each, code in rows]
-
-
-def test_empirical_draws_have_the_analytic_distribution() -> None:
-    """Low in group a is u in [0, 1/2]; in group b that is low, mid and high by 1/5, 2/5, 2/5."""
-    group = names(np.repeat([0, 1], [20000, 10]), "ab")
-    child = names(np.concatenate([np.arange(20000) % 2 * 2, [0, 1, 1, *[2] * 7]]), GRADES[:3])
-    fitted = Ordinal("G", method="empirical").fit(child, {"G": group})
-    noise = fitted.abduct(child, {"G": group}, rng=np.random.default_rng(7))
-    drawn = np.array(_codes(fitted.predict({"G": group.filled(1)}, noise).column))
-    observed = np.bincount(drawn[:20000:2], minlength=3)
-    assert stats.chisquare(observed, [2000, 4000, 4000]).pvalue > 0.001
-    assert (drawn[1:20000:2] == 2).all()
-
-
-def test_combinations_that_were_never_observed() -> None:
-    first, second = _letters("aabb", "ab"), _letters("xyxx", "xyz")
-    child, facts = _letters("lhlh", ("low", "high")), {"F": first, "S": second}
-    fitted = Ordinal("F", "S", method="empirical").fit(child, facts)
-    noise = fitted.abduct(child, facts)
-    for count, causes in [
-        (1, {"F": first.filled(1), "S": second}),
-        (4, {"F": first, "S": second.filled(2)}),
-        (2, {"F": _letters("aacc", "ac"), "S": second}),
-    ]:
-        with pytest.raises(EquationError, match=f"{count} of 4 rows have a combination of parents"):
-            fitted.predict(causes, noise)
-    one = {"F": _letters("a", "a"), "S": _letters("x", "x")}
-    with pytest.raises(EquationError, match="1 of 1 rows have a level that no row with the same"):
-        fitted.abduct(_letters("h", ("low", "high")), one)
-    with pytest.raises(EquationError, match=r"parent 'Age' holds numbers\. Declare it as nominal"):
-        Ordinal("Age", method="empirical").fit(child, {"Age": numbers(1, 2, 3, 4)})

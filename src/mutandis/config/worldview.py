@@ -102,7 +102,6 @@ _TYPES: Mapping[str, Any] = {
     "formula": Name,
     "fit": Names,
     "link": Literal["identity", "log"],
-    "method": Literal["logit", "empirical"],
     "bounds": Annotated[
         Annotated[list[_Bound], Field(min_length=2, max_length=2)] | None,
         allowed("the lowest and the highest value, with null where there is no limit", [0, None]),

@@ -205,17 +205,7 @@ class MovementMeter:
         fitted = [(cause, child) for cause, child in free if child not in self._driven]
         if free and not fitted:
             raise _NotMeasuredError(_DRIVEN)
-        for cause, child in fitted:
-            if not self._is_known_to_move_nothing(cause, child):
-                yield self._arrow(cause, child)
-
-    def _is_known_to_move_nothing(self, cause: str, child: str) -> bool:
-        """Return whether an arrow only divides a shift: two straight lines, the same causes."""
-        one, other = (self.worldview.equations.get(name) for name in (cause, child))
-        if one is None or other is None or set(one.parents) != set(other.parents):
-            return False
-        straight = all(equation == Linear(*equation.parents) for equation in (one, other))
-        return straight and cause not in (*self.worldview.resolving, *self.do)
+        yield from (self._arrow(cause, child) for cause, child in fitted)
 
     def _arrow(self, cause: str, child: str) -> _Repair:
         equation = self._equation_of(child)

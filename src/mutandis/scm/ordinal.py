@@ -1,23 +1,15 @@
-"""Ordered levels: cumulative logit or observed shares, and counterfactuals by monotone coupling."""
+"""Ordered levels: cumulative logit, and counterfactuals by monotone coupling."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.data.columns import Categories, frozen
 from mutandis.errors import EquationError
 from mutandis.numeric.least_squares import minimise, row_products
-from mutandis.scm.family import (
-    Equation,
-    Fitted,
-    KnownLevels,
-    Predicted,
-    categories_of,
-    read_choice,
-)
+from mutandis.scm.family import Equation, Fitted, KnownLevels, Predicted, categories_of
 from mutandis.scm.noise import (
     MONOTONE,
     Leftover,
@@ -27,24 +19,24 @@ from mutandis.scm.noise import (
     of_probabilities,
     of_ranks,
 )
-from mutandis.scm.predictor import Design, require_categories
+from mutandis.scm.predictor import Design
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
-    from mutandis.data.columns import Column, Columns, Floats
+    from mutandis.data.columns import Categories, Column, Columns, Floats
     from mutandis.scm.noise import Rng
     from mutandis.scm.predictor import LinearPredictor
 
 
-OrdinalMethod = Literal["logit", "empirical"]
-
-
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Ordinal(Equation):
-    """An attribute with ordered levels, and causes that move people up or down.
+    """P(X ≤ j) = 1 / (1 + exp(b1·pa1 + b2·pa2 + … - t_j)), fitted by maximum likelihood.
+
+    The levels are ordered, with rising thresholds t_j (proportional odds). Numeric parents enter
+    linearly; nominal ones have one shift per level. Larger coefficients mean higher levels.
 
     Parameters
     ----------
@@ -53,13 +45,6 @@ class Ordinal(Equation):
     levels
         All levels, lowest first. Default: the column's order, which is alphabetical for names whose
         levels were not declared.
-    method
-        "logit": P(X ≤ j) = 1 / (1 + exp(b1·pa1 + b2·pa2 + … - t_j)), with rising thresholds t_j
-        (proportional odds), fitted by maximum likelihood. Numeric parents enter linearly; nominal
-        ones have one shift per level. Larger coefficients mean higher levels.
-        "empirical": the shares of the levels among the rows with the same combination of parents,
-        which must all be nominal. It assumes nothing about the effect of the causes, but every
-        combination that an intervention leads to must have been observed.
 
     Notes
     -----
@@ -72,8 +57,8 @@ class Ordinal(Equation):
 
     Examples
     --------
-    >>> Ordinal("Gender", levels=["low", "mid", "high"], method="empirical")
-    Ordinal('Gender', levels=('low', 'mid', 'high'), method='empirical')
+    >>> Ordinal("Gender", levels=["low", "mid", "high"])
+    Ordinal('Gender', levels=('low', 'mid', 'high'))
     >>> from mutandis.data.columns import Categories
     >>> gender = Categories(np.array([0, 0, 0, 0, 1, 1, 1, 1]), ("f", "m"))
     >>> grade = Categories(np.array([0, 0, 1, 2, 0, 1, 2, 2]), ("low", "mid", "high"))
@@ -90,22 +75,15 @@ class Ordinal(Equation):
 
     parents: tuple[str, ...]
     levels: tuple[Any, ...] | None
-    method: OrdinalMethod
 
-    def __init__(
-        self, *parents: str, levels: Iterable[Any] | None = None, method: OrdinalMethod = "logit"
-    ) -> None:
-        read_choice("method", method, get_args(OrdinalMethod))
-        self._set(parents=parents, levels=_read_levels(levels), method=method)
+    def __init__(self, *parents: str, levels: Iterable[Any] | None = None) -> None:
+        self._set(parents=parents, levels=_read_levels(levels))
 
-    def fit(self, child: Column, parents: Columns) -> FittedOrdinal | FittedShares:
+    def fit(self, child: Column, parents: Columns) -> FittedOrdinal:
         column = categories_of(child)
         _check_listed(column, self.levels)
         known = KnownLevels.of(column, self.levels)
-        causes = {name: parents[name] for name in self.parents}
-        if self.method == "empirical":
-            return _fit_shares(column, causes, known)
-        design = Design.of(causes, rows=len(column))
+        design = Design.of({name: parents[name] for name in self.parents}, rows=len(column))
         loss = _OrdinalLoss(design=design, members=known.members(column))
         thresholds, coefficients = loss.split(minimise(loss, loss.start()))
         centred = design.predictor(np.concatenate([[0.0], coefficients]))
@@ -114,12 +92,6 @@ class Ordinal(Equation):
             thresholds=tuple((thresholds - centred.intercept).tolist()),
             predictor=replace(centred, intercept=0.0),
         )
-
-    def alternative(self) -> tuple[str, Equation] | None:
-        if self.method == "empirical":
-            return None
-        shares_only = Ordinal(*self.parents, levels=self.levels, method="empirical")
-        return "the shares of its levels instead", shares_only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,49 +102,10 @@ class OrdinalNoise(MonotoneNoise):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FittedLevels(Fitted[OrdinalNoise]):
-    """A distribution of ordered levels for each row's causes."""
-
-    known: KnownLevels
-
-    def explained(self, parents: Columns, *, rows: int) -> Floats:
-        """Return what identifies the distribution of each row's level."""
-        raise NotImplementedError
-
-    def probabilities(self, parents: Columns, *, rows: int) -> Floats:
-        raise NotImplementedError
-
-    def tails(self, places: NDArray[np.intp], explained: Floats) -> Tails:
-        """Compute the tails at known levels; -1 is below the lowest."""
-        raise NotImplementedError
-
-    def abduct(self, child: Column, parents: Columns, *, rng: Rng = None) -> OrdinalNoise:
-        column = categories_of(child)
-        places = self.known.places(column)
-        explained = self.explained(parents, rows=len(places))
-        return OrdinalNoise.between(
-            self.tails(places - 1, explained),
-            self.tails(places, explained),
-            factual=places.astype(np.float64),
-            explained=explained,
-            rng=rng,
-            levels=column.levels,
-        )
-
-    def predict(self, parents: Columns, noise: OrdinalNoise) -> Predicted:
-        explained = self.explained(parents, rows=len(noise.factual))
-        places = np.zeros(len(explained), dtype=np.intp)
-        for place in range(len(self.known) - 1):
-            places += noise.is_beyond(self.tails(np.full(len(explained), place), explained))
-        same = explained == noise.explained
-        places = np.where(same, noise.factual.astype(np.intp), places)
-        return Predicted(column=self.known.column(places, noise.levels))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FittedOrdinal(FittedLevels):
+class FittedOrdinal(Fitted[OrdinalNoise]):
     """A cumulative logit with its coefficients."""
 
+    known: KnownLevels
     thresholds: tuple[float, ...]  # one for each known level but the highest, rising
     predictor: LinearPredictor
 
@@ -186,12 +119,27 @@ class FittedOrdinal(FittedLevels):
         below = special.expit(np.array(self.thresholds) - explained)
         return np.diff(below, prepend=0.0, append=1.0, axis=1)
 
-    def tails(self, places: NDArray[np.intp], explained: Floats) -> Tails:
-        from scipy import special
+    def abduct(self, child: Column, parents: Columns, *, rng: Rng = None) -> OrdinalNoise:
+        column = categories_of(child)
+        places = self.known.places(column)
+        explained = self.explained(parents, rows=len(places))
+        return OrdinalNoise.between(
+            self._tails(places - 1, explained),
+            self._tails(places, explained),
+            factual=places.astype(np.float64),
+            explained=explained,
+            rng=rng,
+            levels=column.levels,
+        )
 
-        edges = np.array([*self.thresholds, np.inf, -np.inf])  # place -1 is the last of these
-        distance = edges[places] - explained
-        return Tails(below=special.log_expit(distance), above=special.log_expit(-distance))
+    def predict(self, parents: Columns, noise: OrdinalNoise) -> Predicted:
+        explained = self.explained(parents, rows=len(noise.factual))
+        places = np.zeros(len(explained), dtype=np.intp)
+        for place in range(len(self.thresholds)):
+            places += noise.is_beyond(self._tails(np.full(len(explained), place), explained))
+        same = explained == noise.explained
+        places = np.where(same, noise.factual.astype(np.intp), places)
+        return Predicted(column=self.known.column(places, noise.levels))
 
     def leftover(self, child: Column, parents: Columns, noise: OrdinalNoise) -> Leftover:
         table = self.probabilities(parents, rows=len(child))
@@ -199,90 +147,13 @@ class FittedOrdinal(FittedLevels):
         fit = categorical_deviance(table, places)
         return of_ranks(noise, fit=fit) or of_probabilities(table, places)
 
+    def _tails(self, places: NDArray[np.intp], explained: Floats) -> Tails:
+        """Compute the tails at known levels; -1 is below the lowest."""
+        from scipy import special
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FittedShares(FittedLevels):
-    """How many rows of each combination of causes have each level, or a lower one."""
-
-    parents: tuple[str, ...]
-    combinations: Mapping[tuple[Any, ...], int]  # numbers of the parents' levels that occurred
-    cumulative: NDArray[np.int64]  # one row per combination, one column per level
-
-    def explained(self, parents: Columns, *, rows: int) -> Floats:
-        """Find each row's combination, or refuse rows that have one that never occurred."""
-        found, numbers = _combine({name: parents[name] for name in self.parents}, rows=rows)
-        known = np.array([self.combinations.get(levels, -1) for levels in found], dtype=np.float64)
-        places: Floats = known[numbers]
-        if unseen := int((places < 0).sum()):
-            raise EquationError(
-                f"{unseen} of {rows} rows have a combination of parents that did not occur when "
-                "the equation was fitted, so the shares of the levels are unknown. Use "
-                "method='logit', or fewer parents, or leave these rows out."
-            )
-        return places
-
-    def probabilities(self, parents: Columns, *, rows: int) -> Floats:
-        counts = np.diff(self.cumulative, prepend=0, axis=1)
-        numbers = self.explained(parents, rows=rows).astype(np.intp)
-        return np.asarray(counts / self.cumulative[:, -1:])[numbers]
-
-    def tails(self, places: NDArray[np.intp], explained: Floats) -> Tails:
-        numbers = explained.astype(np.intp)
-        below = np.pad(self.cumulative, ((0, 0), (1, 0)))[numbers, places + 1]
-        size = self.cumulative[numbers, -1]
-        with np.errstate(divide="ignore"):
-            return Tails(below=np.log(below / size), above=np.log((size - below) / size))
-
-    def abduct(self, child: Column, parents: Columns, *, rng: Rng = None) -> OrdinalNoise:
-        places = self.known.places(categories_of(child))
-        table = self.probabilities(parents, rows=len(places))
-        if impossible := int((table[np.arange(len(places)), places] == 0).sum()):
-            raise EquationError(
-                f"{impossible} of {len(places)} rows have a level that no row with the same "
-                "causes had when the equation was fitted. Fit on a table in which that occurs, or "
-                "use method='logit'."
-            )
-        return FittedLevels.abduct(self, child, parents, rng=rng)
-
-    def leftover(self, child: Column, parents: Columns, noise: OrdinalNoise) -> Leftover:
-        table = self.probabilities(parents, rows=len(child))
-        return of_probabilities(table, noise.factual.astype(np.intp))
-
-
-def _fit_shares(column: Categories, parents: Columns, known: KnownLevels) -> FittedShares:
-    for name, parent in parents.items():
-        if not isinstance(parent, Categories):
-            raise EquationError(
-                f"method='empirical' counts levels within each combination of parents, but "
-                f"parent {name!r} holds numbers. Declare it as nominal or ordinal, or use "
-                "method='logit'."
-            )
-    combinations, numbers = _combine(parents, rows=len(column))
-    cells = numbers * len(known) + known.places(column)
-    counts = np.bincount(cells, minlength=len(combinations) * len(known))
-    return FittedShares(
-        known=known,
-        parents=tuple(parents),
-        combinations={levels: number for number, levels in enumerate(combinations)},
-        cumulative=frozen(np.cumsum(counts.reshape(-1, len(known)), axis=1)),
-    )
-
-
-def _combine(parents: Columns, *, rows: int) -> tuple[list[tuple[Any, ...]], NDArray[np.intp]]:
-    """List the combinations of levels that occur, and number each row's."""
-    numbers = np.zeros(rows, dtype=np.intp)
-    columns = [require_categories(name, column) for name, column in parents.items()]
-    for column in columns:
-        pairs = numbers * (len(column.levels) + 1) + column.codes
-        numbers = np.unique(pairs, return_inverse=True)[1]
-    first = np.unique(numbers, return_index=True)[1]
-    # one more slot at the end, which the code -1 of a missing value falls into
-    levels = [(*column.levels, None) for column in columns]
-    combinations = [
-        tuple(own[column.codes[row]] for own, column in zip(levels, columns, strict=True))
-        for row in first
-    ]
-    return combinations, numbers
+        edges = np.array([*self.thresholds, np.inf, -np.inf])  # place -1 is the last of these
+        distance = edges[places] - explained
+        return Tails(below=special.log_expit(distance), above=special.log_expit(-distance))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -387,8 +258,7 @@ def _read_levels(levels: object) -> tuple[Any, ...] | None:
 def _check_listed(column: Categories, levels: tuple[Any, ...] | None) -> None:
     if levels is None:
         return
-    unlisted = int(column.look_up(dict.fromkeys(levels, 0), otherwise=1).sum())
-    if unlisted:
+    if unlisted := int(column.look_up(dict.fromkeys(levels, 0), otherwise=1).sum()):
         raise EquationError(
             f"{unlisted} of {len(column)} rows have a level that is not among levels="
             f"{list(levels)}. List every level that occurs, lowest first."

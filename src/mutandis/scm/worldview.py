@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -116,20 +115,7 @@ class Worldview(Declaration):
 
     @classmethod
     def read(cls, source: str | Path) -> Worldview:
-        """Read a worldview from a file.
-
-        Parameters
-        ----------
-        source
-            The path of a ``.yaml`` or ``.yml`` file. Text with line breaks is taken for the YAML
-            itself, as `write` gives it.
-
-        Raises
-        ------
-        SettingsError
-            The file does not exist, or cannot be read as it is written; the message names the line.
-        WorldviewError
-            The file can be read, but what it says is not a worldview: a cycle, for example.
+        """Read a worldview from a YAML file; text with line breaks is taken for the YAML itself.
 
         Examples
         --------
@@ -152,11 +138,6 @@ class Worldview(Declaration):
         A node is named by itself if it is text, unless that text is a number and the node has a
         ``label``; any other node is named by its ``label``.
 
-        Parameters
-        ----------
-        graph
-            A directed graph without cycles.
-
         Examples
         --------
         >>> import networkx as nx
@@ -171,39 +152,18 @@ class Worldview(Declaration):
     def from_dowhy(cls, model: Any, *, outcome: str | None = None) -> Worldview:
         """Take a fitted DoWhy model as a worldview (``pip install 'mutandis[dowhy]'``).
 
-        Fitting it to a population leaves DoWhy's coefficients as they are. docs/dowhy.md has an
-        example.
-
-        Parameters
-        ----------
-        model
-            A fitted `dowhy.gcm.InvertibleStructuralCausalModel` whose nodes are columns of the
-            table. It is copied: fitting it again later changes nothing here.
-        outcome
-            The node of the decision, if the model has one: it is left out, because outcomes are
-            decided by b(). Its mechanism need not be invertible.
+        It is a `dowhy.gcm.InvertibleStructuralCausalModel` whose nodes are columns of the table,
+        and is copied. Fitting the worldview leaves DoWhy's coefficients as they are. `outcome`
+        names the node of the decision, if the model has one: it is left out, because outcomes are
+        decided by b(), and its mechanism need not be invertible. docs/dowhy.md has an example.
         """
         made: Worldview = find("room", "dowhy").worldview_from_dowhy(model, outcome=outcome)
         return made
 
     def write(self, path: str | Path | None = None) -> str:
-        """Write the worldview as YAML; reading that gives an equal worldview.
+        """Return the worldview as YAML, and write it to a path; reading gives an equal worldview.
 
-        Parameters
-        ----------
-        path
-            The file to write; without it, nothing is written.
-
-        Returns
-        -------
-        str
-            The YAML.
-
-        Raises
-        ------
-        WorldviewError
-            An equation that a file cannot hold: one around a Python object, or of a family of your
-            own.
+        Equations around a Python object, or of a family of your own, are refused.
 
         Examples
         --------
@@ -228,7 +188,7 @@ class Worldview(Declaration):
         outcome: str | None = None,
         decision_inputs: Collection[str] = (),
     ) -> Picture:
-        """Draw the worldview: causes before their effects, with a legend.
+        """Draw the worldview, causes before their effects; `save(path)` writes the picture.
 
         Parameters
         ----------
@@ -238,11 +198,6 @@ class Worldview(Declaration):
             The name of the decision's outcome, drawn last.
         decision_inputs
             The attributes that the decision is made from; each gets an arrow to the outcome.
-
-        Returns
-        -------
-        Picture
-            A notebook shows it; `save(path)` writes it to a file.
 
         Examples
         --------
@@ -273,13 +228,7 @@ class Worldview(Declaration):
         return {latent.name: tuple(latent.equations) for latent in self.latents}
 
     def check_root(self, attribute: str) -> None:
-        """Refuse a protected attribute that has causes: counterfactual statuses start from it.
-
-        Parameters
-        ----------
-        attribute
-            The protected attribute.
-        """
+        """Refuse a protected attribute that has causes: counterfactual statuses start from it."""
         causes = self.graph.parents.get(attribute, ())
         if causes:
             raise RootError(
@@ -301,14 +250,7 @@ class Worldview(Declaration):
         return found
 
     def fit(self, table: Any) -> FittedWorldview:
-        """Fit every equation to the facts.
-
-        Parameters
-        ----------
-        table
-            The facts, with every column that the worldview mentions: a `Population`, any dataframe
-            or a dict of columns.
-        """
+        """Fit every equation to the facts: a `Population`, any dataframe or a dict of columns."""
         population = population_of(table, self.names)
         require_columns(population, self.names)
         return self._fit_columns({name: population.columns[name] for name in self.names})
@@ -369,9 +311,9 @@ class Worldview(Declaration):
         attributes: Mapping[str, AttributeDeclaration] | None = None,
         missing: Missing = "error",
     ) -> Diagnosis:
-        """Look for signs that a table contradicts this worldview.
+        """Test whether a table contradicts this worldview; `print` shows sentences.
 
-        What is tested, how to read it and what it cannot see is said in docs/diagnostics.md.
+        What is tested, how to read it and what it cannot see is described in docs/diagnostics.md.
 
         Parameters
         ----------
@@ -392,11 +334,6 @@ class Worldview(Declaration):
             The kinds of columns that are not to be read by their type, as in `mutandis.audit`.
         missing
             What to do with rows that lack a value: refuse ("error"), or leave them out ("drop").
-
-        Returns
-        -------
-        Diagnosis
-            The checks; `print` shows them as sentences.
 
         Examples
         --------
@@ -422,18 +359,19 @@ class Worldview(Declaration):
         self, population: Population, do: Mapping[str, Any], rng: np.random.Generator
     ) -> FittedWorldview:
         """Fit to rows drawn with replacement, and again where a draw has lost a rare level."""
-
-        def fit_once() -> FittedWorldview:
+        left = _RESAMPLES
+        while True:
+            left -= 1
             rows = rng.integers(0, len(population), size=len(population))
             columns = {name: population.columns[name].take(rows) for name in self.names}
-            fitted = self._fit_columns(columns)
-            fitted.counterfactuals_once(population, do=do)  # refuses a level that was lost
-            return fitted
-
-        for _ in range(_RESAMPLES - 1):
-            with suppress(EquationError):
-                return fit_once()
-        return fit_once()
+            try:
+                fitted = self._fit_columns(columns)
+                fitted.counterfactuals_once(population, do=do)  # refuses a level that was lost
+            except EquationError:
+                if not left:
+                    raise
+            else:
+                return fitted
 
     def _fit_columns(self, columns: Columns) -> FittedWorldview:
         # a column is reordered where it is needed: all of them at once would be a second table
