@@ -433,8 +433,7 @@ def test_an_equation_with_any_regressor_is_checked() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("rows", "test"),
-    [(3000, "stratified G-test"), (1200, "robust regression score"), (400, None)],
+    ("rows", "test"), [(3000, "stratified G-test"), (1200, "robust regression score"), (400, None)]
 )
 def test_nominal_columns_with_small_strata_are_taken_by_regression(
     rows: int, test: str | None

@@ -125,9 +125,7 @@ def _conditions(node: Node) -> Iterator[Node]:
 
 
 def _compare(
-    condition: Node,
-    columns: Mapping[str, NDArray[Any]],
-    called: Callable[[str], str],
+    condition: Node, columns: Mapping[str, NDArray[Any]], called: Callable[[str], str]
 ) -> str:
     """Describe a condition that holds for one record and not for the other; empty if not so."""
     try:

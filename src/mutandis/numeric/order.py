@@ -54,10 +54,7 @@ class ReorderedColumns(Mapping[str, Column]):
 
 
 def canonical_order(
-    columns: Columns,
-    *,
-    others: Columns | None = None,
-    ids: NDArray[Any] | None = None,
+    columns: Columns, *, others: Columns | None = None, ids: NDArray[Any] | None = None
 ) -> NDArray[np.intp]:
     """Order rows by their values alone; with `ids`, equal rows by `others` and then by these."""
     keys = [_bits(columns[name]) for name in sorted(columns)]

@@ -83,15 +83,6 @@ class Categorical(Equation):
     --------
     >>> Categorical("Gender", "Age")
     Categorical('Gender', 'Age')
-    >>> from mutandis.data.columns import Categories
-    >>> gender = Categories(np.array([0, 0, 0, 0, 1, 1, 1, 1]), ("f", "m"))
-    >>> job = Categories(np.array([0, 0, 0, 1, 0, 1, 1, 1]), ("clerk", "cook"))
-    >>> fitted = Categorical("Gender").fit(job, {"Gender": gender})
-    >>> fitted.probabilities({"Gender": gender}, rows=8)[[0, 4]].round(4).tolist()
-    [[0.75, 0.25], [0.25, 0.75]]
-    >>> noise = fitted.abduct(job, {"Gender": gender})
-    >>> fitted.predict({"Gender": gender.filled(1)}, noise).column.codes.tolist()
-    [1, 1, 1, 1, 0, 1, 1, 1]
     """
 
     coupling = GUMBEL_MAX

@@ -175,10 +175,7 @@ def _changed_rows(
 
 
 def _reach(
-    fitted: FittedWorldview,
-    population: Population,
-    do: Mapping[str, Any],
-    order: NDArray[np.intp],
+    fitted: FittedWorldview, population: Population, do: Mapping[str, Any], order: NDArray[np.intp]
 ) -> dict[str, Any]:
     """Compute the shares of counterfactuals beyond the facts or cut off at bounds."""
     rows = _changed_rows(population, do, order)

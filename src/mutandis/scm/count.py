@@ -61,15 +61,6 @@ class Count(Equation):
     --------
     >>> Count("Gender", bounds=(0, 20))
     Count('Gender', bounds=(0.0, 20.0))
-    >>> from mutandis.data.columns import Numbers
-    >>> gender = {"Gender": Numbers(np.array([0.0, 0.0, 1.0, 1.0]))}
-    >>> jobs = Numbers(np.array([4.0, 8.0, 1.0, 3.0]))
-    >>> fitted = Count("Gender").fit(jobs, gender)
-    >>> fitted.means(gender, rows=4).round(6).tolist()
-    [6.0, 6.0, 2.0, 2.0]
-    >>> all_zero = {"Gender": Numbers(np.zeros(4))}
-    >>> fitted.predict(all_zero, fitted.abduct(jobs, gender)).values.tolist()
-    [4.0, 8.0, 4.0, 8.0]
     """
 
     coupling = MONOTONE

@@ -234,11 +234,7 @@ class Dependence:
 
 
 def mean_dependence(
-    residuals: Sequence[Floats],
-    features: Sequence[Floats],
-    *,
-    given: Conditioning,
-    test: str,
+    residuals: Sequence[Floats], features: Sequence[Floats], *, given: Conditioning, test: str
 ) -> Dependence:
     """Test whether the mean of residuals changes with features, while something is held fixed."""
     # With e and f what is left of a residual and of a feature, the statistic is s'V⁻¹s for the sums

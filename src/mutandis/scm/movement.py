@@ -24,13 +24,7 @@ from mutandis.errors import MutandisError
 from mutandis.scm.additive import AdditiveEquation, Linear
 from mutandis.scm.categorical import Categorical
 from mutandis.scm.counterfactual import act
-from mutandis.scm.dependence import (
-    SMALLEST_GROUP,
-    codes_of,
-    dot,
-    features_of,
-    takes_few_values,
-)
+from mutandis.scm.dependence import SMALLEST_GROUP, codes_of, dot, features_of, takes_few_values
 from mutandis.scm.diagnosis import NOTICEABLE, Finding, Movement
 from mutandis.scm.family import Equation, Fitted, categories_of, numbers_of
 from mutandis.scm.graph import Graph

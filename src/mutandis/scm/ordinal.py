@@ -59,16 +59,6 @@ class Ordinal(Equation):
     --------
     >>> Ordinal("Gender", levels=["low", "mid", "high"])
     Ordinal('Gender', levels=('low', 'mid', 'high'))
-    >>> from mutandis.data.columns import Categories
-    >>> gender = Categories(np.array([0, 0, 0, 0, 1, 1, 1, 1]), ("f", "m"))
-    >>> grade = Categories(np.array([0, 0, 1, 2, 0, 1, 2, 2]), ("low", "mid", "high"))
-    >>> fitted = Ordinal("Gender").fit(grade, {"Gender": gender})
-    >>> fitted.probabilities({"Gender": gender}, rows=8)[[0, 4]].round(3).tolist()
-    [[0.5, 0.25, 0.25], [0.25, 0.25, 0.5]]
-    >>> all_m = {"Gender": gender.filled(1)}
-    >>> noise = fitted.abduct(grade, {"Gender": gender})
-    >>> fitted.predict(all_m, noise).column.codes.tolist()
-    [0, 0, 2, 2, 0, 1, 2, 2]
     """
 
     coupling = MONOTONE

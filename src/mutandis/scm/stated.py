@@ -20,13 +20,7 @@ from mutandis.numeric.least_squares import (
     listed,
     require_rows,
 )
-from mutandis.scm.additive import (
-    AdditiveEquation,
-    Bounds,
-    FittedAdditiveEquation,
-    LinkName,
-    linked,
-)
+from mutandis.scm.additive import AdditiveEquation, Bounds, FittedAdditiveEquation, LinkName, linked
 from mutandis.scm.family import numbers_of
 
 if TYPE_CHECKING:
@@ -68,14 +62,8 @@ class Stated(AdditiveEquation):
     --------
     >>> Stated("0.3 * AnnualSalary - 2000 * Gender").parents
     ('AnnualSalary', 'Gender')
-    >>> from mutandis.data.columns import Numbers
-    >>> salary = Numbers(np.array([10.0, 20.0, 30.0, 40.0]))
-    >>> gender = Numbers(np.array([0.0, 1.0, 0.0, 1.0]))
-    >>> balance = Numbers(np.array([6.0, 5.0, 10.0, 9.0]))
-    >>> equation = Stated("0.2 * Salary + b * Gender + c", fit=("b", "c"))
-    >>> fitted = equation.fit(balance, {"Salary": salary, "Gender": gender})
-    >>> {name: round(value, 9) for name, value in fitted.coefficients.items()}
-    {'b': -3.0, 'c': 4.0}
+    >>> Stated("0.2 * Salary + b * Gender + c", fit=("b", "c")).coefficients
+    ('b', 'c')
     """
 
     formula: str
@@ -163,11 +151,7 @@ class FittedStated(FittedAdditiveEquation):
 
 
 def _evaluated(
-    formula: Formula,
-    parents: Columns,
-    coefficients: Mapping[str, float],
-    *,
-    rows: int,
+    formula: Formula, parents: Columns, coefficients: Mapping[str, float], *, rows: int
 ) -> Floats:
     columns = {
         name: np.full(rows, coefficients[name]) if name in coefficients else _array(parents[name])

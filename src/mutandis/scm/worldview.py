@@ -12,12 +12,7 @@ import numpy as np
 from mutandis.errors import EquationError, RootError, WorldviewError
 from mutandis.numeric.order import ReorderedColumns, canonical_order
 from mutandis.registry import find
-from mutandis.scm.counterfactual import (
-    FittedWorldview,
-    make_draws,
-    population_of,
-    require_columns,
-)
+from mutandis.scm.counterfactual import FittedWorldview, make_draws, population_of, require_columns
 from mutandis.scm.family import Declaration, Equation, Fitted, naming
 from mutandis.scm.graph import Graph
 
