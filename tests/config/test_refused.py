@@ -96,7 +96,7 @@ def test_audits_that_cannot_be_meant(text: str, said: str, tmp_path: Path) -> No
         (mm.Similarity, {"ties": "fare"}, "ties='fare' is unknown. Did you mean 'fair'? Allow"),
         (mm.Similarity, {"tie": "all"}, "Similarity has no setting 'tie'. Did you mean 'ties'?"),
         (mm.Evidence, {"primary": ("cf",)}, "primary=('cf',) is not allowed. Give a method and"),
-        (mm.Uncertainty, {"tipping": "yes"}, "tipping='yes' is not allowed. Give True or False"),
+        (mm.Uncertainty, {"tipping": "yes"}, "tipping='yes' is not allowed. Give true or false"),
         (mm.Uncertainty, {"worldviews": {"a": 1}}, "a=1 is not allowed. Give Worldview(…)."),
         (mm.Uncertainty, {"worldviews": {}}, "worldviews={} is not allowed. Give worldviews"),
     ],
@@ -108,17 +108,17 @@ def test_arguments_that_cannot_be_meant(kind: Any, settings: dict[str, Any], sai
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"ks": 30}, "ks=30 is not allowed. Give group sizes, such as ks=(15, 30)."),
+        ({"ks": 30}, "ks=30 is not allowed. Give group sizes, such as [15, 30]."),
         *[
             ({"ks": [15, k]}, f"ks={k!r} is not allowed. Give an integer of at least 1.")
             for k in (0, -3, 2.5, "3", True, None)
         ],
-        ({"ks": ()}, "ks=() is not allowed. Give group sizes, such as ks=(15, 30)."),
+        ({"ks": ()}, "ks=() is not allowed. Give group sizes, such as [15, 30]."),
         ({"methods": []}, "methods=[] is not allowed. Give a list of methods"),
         ({"methods": ["st", "sst"]}, "methods='sst' is unknown. Did you mean 'st'? Allowed: st, "),
         (
             {"methods": "st"},
-            "methods='st' is not allowed. Give a list of methods, such as methods=",
+            "methods='st' is not allowed. Give a list of methods, such as [st, cf]",
         ),
         *[
             (

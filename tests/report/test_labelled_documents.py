@@ -238,7 +238,7 @@ def test_an_audit_file_says_its_labels(folder: Path, labelled: mm.Audit) -> None
         ("labels: {column: {Gender: sex}}", "'column' is not a key of the section 'labels'"),
         ("labels: {columns: {Gendr: sex}}", "Did you mean 'Gender'"),
         ("labels: {levels: {Gender: {2: woman}}}", "never has it"),
-        ("labels: {columns: {Gender: [sex]}}", "A list is written here. Give a name"),
+        ("labels: {columns: {Gender: [sex]}}", "A list is not allowed. Give a name"),
     ],
 )
 def test_wrong_labels_of_a_file_are_named(folder: Path, labels: str, said: str) -> None:

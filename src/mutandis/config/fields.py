@@ -1,8 +1,8 @@
-"""The types of settings, and their errors in the language of the surface.
+"""The types of settings, and their errors.
 
-Pydantic checks settings; what it finds is translated here, once. In Python an error names the
-keyword argument (``alpha=2 is not allowed``), in a file the line and the key (``audit.yaml, line 3,
-at 'alpha': 2 is written here``). Both say what is allowed.
+Pydantic checks settings; what it finds is translated here, once: what was found, what is allowed.
+In Python an error names the keyword argument (``alpha=2 is not allowed``), in a file the line and
+the key (``audit.yaml, line 3, at 'alpha': 2 is not allowed``).
 """
 
 from __future__ import annotations
@@ -311,7 +311,7 @@ _WANTED = {
     "greater_than": "a number above {gt:g}",
     "less_than_equal": "a number of at most {le:g}",
     "dict_type": "a mapping, written as 'key: value' lines or {{key: value, …}}",
-    "mapping": "{maker}(…)",
+    "mapping": "{what} as a mapping, written as 'key: value' lines or {{key: value, …}}",
 }
 
 
@@ -326,21 +326,21 @@ def explain(error: ValidationError, document: Document | None = None) -> Mutandi
     ...     print(explain(error))
     ...     print(explain(error, Document(data={"seed": "x"}, lines={(): 1, ("seed",): 4})))
     seed='x' is not allowed. Give a whole number.
-    Line 4, at 'seed': 'x' is written here. Give a whole number.
+    Line 4, at 'seed': 'x' is not allowed. Give a whole number.
     """
     problems = error.errors(include_url=False)
     if document is None:
         detail = problems[0]
-        inner = _inner(detail)
-        return inner if inner is not None else PlanError(_sentence_of_python(detail))
+        names = [each for each in detail["loc"] if isinstance(each, str)]
+        subject = f"{names[-1]}={shown(detail['input'])}" if names else ""
+        return _inner(detail) or PlanError(_sentence(detail, subject, python=True))
     paths = [steps(_path(detail), document.data) for detail in problems]
-    path, detail = min(
-        zip(paths, problems, strict=True), key=lambda problem: document.line(problem[0])
-    )
+    places = zip(paths, problems, strict=True)
+    path, detail = min(places, key=lambda problem: document.line(problem[0]))
     inner = _inner(detail)
     if inner is not None:
         return _at(document, path, inner)
-    return document.error(path, _sentence_of_file(detail, path, document.data))
+    return document.error(path, _sentence(detail, _found(document.value(path))))
 
 
 def _inner(detail: Any) -> MutandisError | None:
@@ -367,56 +367,24 @@ def _path(detail: Any) -> Path:
     return (*detail["loc"], *(error.path if isinstance(error, At) else ()))
 
 
-def _sentence_of_python(detail: Any) -> str:
-    names = [each for each in detail["loc"] if isinstance(each, str)]
-    subject = f"{names[-1]}={shown(detail['input'])}"
-    if "expected" in detail.get("ctx", {}):
-        return f"{subject} is unknown.{_choices(detail)}"
-    wanted, example = _wanted(detail)
-    wanted = {"true or false": "True or False"}.get(wanted, wanted)
-    such = "" if example is None else f", such as {names[-1]}={example!r}"
+def _sentence(detail: Any, subject: str, *, python: bool = False) -> str:
+    context = detail.get("ctx", {})
+    if "expected" in context:
+        choices = re.findall("'([^']*)'", context["expected"])
+        known = ", ".join(each if re.search(r"\w", each) else repr(each) for each in choices)
+        return f"{subject} is unknown.{suggest(detail['input'], choices)} Allowed: {known}."
+    wanted, example = context.get("wanted"), context.get("example")
+    if wanted is None:
+        wanted = _WANTED.get(detail["type"], "another value").format(**context)
+    if python and detail["type"] == "mapping":
+        wanted = f"{context['maker']}(…)"
+    such = "" if example is None else f", such as {write_flow(example)}"
     return f"{subject} is not allowed. Give {wanted}{such}."
 
 
-def _sentence_of_file(detail: Any, path: Path, data: Any) -> str:
-    for step in path:
-        data = data[step]
-    if detail["type"] == "mapping":
-        return (
-            f"{_found(data)} is written here, but {detail['ctx']['what']} is a mapping, written as "
-            "'key: value' lines or {key: value, …}."
-        )
-    found = f"{_found(data)} is written here."
-    if "expected" in detail.get("ctx", {}):
-        return f"{found}{_choices(detail)}" if _is_scalar(data) else f"{found} Give one word."
-    wanted, example = _wanted(detail)
-    key = next((each for each in reversed(path) if isinstance(each, str)), "")
-    such = "" if example is None else f", such as {key}: {write_flow(example)}"
-    return f"{found} Give {wanted}{such}."
-
-
-def _wanted(detail: Any) -> tuple[str, Any]:
-    context = detail.get("ctx", {})
-    if detail["type"] == "allowed":
-        return context["wanted"], context["example"]
-    return _WANTED.get(detail["type"], "another value").format(**context), None
-
-
-def _choices(detail: Any) -> str:
-    choices = re.findall("'([^']*)'", detail["ctx"]["expected"])
-    known = ", ".join(each if re.search(r"\w", each) else repr(each) for each in choices)
-    return f"{suggest(detail['input'], choices)} Allowed: {known}."
-
-
-def _is_scalar(value: Any) -> bool:
-    return value is not None and not isinstance(value, list | dict)
-
-
 def _found(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "A mapping"
-    if isinstance(value, list):
-        return "A list"
+    if isinstance(value, Mapping | list):
+        return "A mapping" if isinstance(value, Mapping) else "A list"
     if value is None:
         return "Nothing"
     written = write_flow(value)

@@ -61,9 +61,9 @@ from mutandis.registry import names
 from mutandis.verdicts.multiplicity import Adjustment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-    from mutandis.config.yaml import Document, Path
+    from mutandis.config.yaml import Document
     from mutandis.outcomes.measures import Measure
     from mutandis.scm import Worldview
 
@@ -531,7 +531,7 @@ def read_audit_file(document: Document) -> AuditFile:
     {'outcome': 'granted', 'negative': 'no'}
     >>> read_audit_file(read_yaml(text + "ks: 30"))
     Traceback (most recent call last):
-    mutandis.errors.SettingsError: Line 6, at 'ks': 30 is written here. Give group sizes, such as...
+    mutandis.errors.SettingsError: Line 6, at 'ks': 30 is not allowed. Give group sizes, such as [15, 30].
     """
     _check_filled_in(document)
     context = {
@@ -572,23 +572,10 @@ _EDITS = {
 
 def _check_filled_in(document: Document) -> None:
     """Name the first line that a draft left to its reader and that is still to be filled in."""
-    for name, (edit, what) in _EDITS.items():
-        blank = _find_blank(document.data, (name,)) if isinstance(document.data, dict) else None
-        if blank is not None:
-            raise document.error(blank, f"Fill in {edit}: {FILL_IN!r} is still where {what}.")
-
-
-def _find_blank(data: Any, path: Path) -> Path | None:
-    """Find the text of a draft in a section, as a value or as a key."""
-    part = data.get(path[-1]) if isinstance(data, dict) else data[path[-1]]
-    if part == FILL_IN:
-        return path
-    if isinstance(part, dict) and FILL_IN in part:
-        return (*path, FILL_IN)
-    steps: Iterable[Any] = range(len(part)) if isinstance(part, list) else ()
-    steps = part if isinstance(part, dict) else steps
-    found = (_find_blank(part, (*path, step)) for step in steps)
-    return next((each for each in found if each is not None), None)
+    for path in document.lines:
+        if path and path[0] in _EDITS and FILL_IN in (path[-1], document.value(path)):
+            edit, what = _EDITS[str(path[0])]
+            raise document.error(path, f"Fill in {edit}: {FILL_IN!r} is still where {what}.")
 
 
 def audit_file_schema() -> dict[str, Any]:

@@ -102,6 +102,13 @@ class Document:
             path = path[:-1]
         return self.lines[path]
 
+    def value(self, path: Path) -> Any:
+        """Return the value at a path."""
+        value = self.data
+        for step in path:
+            value = value[step]
+        return value
+
     def place(self, path: Path) -> str:
         """Name the file, the line, and the keys that lead there."""
         line = self.line(path)

@@ -113,7 +113,7 @@ def test_the_password_reaches_the_driver_and_nothing_else(monkeypatch: pytest.Mo
         ("{id: person}", "Name the table, in one way"),
         ("{url: 'postgresql://h/db?colour=red', query: SELECT 1}", "not known: 'colour'"),
         ("{source: x.csv, seperator: ';'}", "Did you mean 'separator'?"),
-        ("{source: x.csv, decimal: ';'}", "';' is written here. Allowed: '.', ','."),
+        ("{source: x.csv, decimal: ';'}", "';' is unknown. Allowed: '.', ','."),
         ("{source: x.csv, encoding: klingon}", "The encoding is not known"),
     ],
 )
