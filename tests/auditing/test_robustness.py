@@ -97,9 +97,9 @@ def test_the_record_counts_grades(found: mm.Audit, folder: Path) -> None:
 
 
 def test_damaged_tipping_points_are_refused(found: mm.Audit, folder: Path) -> None:
-    from mutandis.store.saved_audit import _read_tipping, _store_tipping
+    from mutandis.store.saved_audit import _TIPPING, _arrays_of, _read_tipping
 
-    stored = _store_tipping(found)
+    stored = _arrays_of(found.results.tipping, _TIPPING)
     assert stored is not None
     for name, wrong in (("point", stored["point"][1:]), ("fragile", stored["point"])):
         with pytest.raises(ValueError, match="another array"):

@@ -341,7 +341,7 @@ def test_no_room_on_the_disk(workplace: Workplace) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    workplace.patch.setattr(saved_audit, "write_numbers", full)
+    workplace.patch.setattr(saved_audit, "write_findings", full)
     message = workplace.refused(*AUDIT.split())
     assert "No space left on device" in message
     assert "Nothing there has changed" in message

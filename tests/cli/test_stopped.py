@@ -23,8 +23,8 @@ SLOW = """
 import sys, time
 from mutandis.cli import app
 from mutandis.store import saved_audit
-real = saved_audit.write_numbers
-saved_audit.write_numbers = lambda *parts, **more: (time.sleep(60), real(*parts, **more))
+real = saved_audit.write_findings
+saved_audit.write_findings = lambda *parts, **more: (time.sleep(60), real(*parts, **more))
 sys.argv = ["mutandis", *sys.argv[1:]]
 app.main()
 """

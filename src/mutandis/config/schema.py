@@ -531,7 +531,7 @@ def read_audit_file(document: Document) -> AuditFile:
     {'outcome': 'granted', 'negative': 'no'}
     >>> read_audit_file(read_yaml(text + "ks: 30"))
     Traceback (most recent call last):
-    mutandis.errors.SettingsError: Line 6, at 'ks': 30 is not allowed. Give group sizes, such as [15, 30].
+    mutandis.errors.SettingsError: Line 6, at 'ks': 30 is not allowed. Give group sizes, such as...
     """
     _check_filled_in(document)
     context = {

@@ -26,6 +26,7 @@ import numpy as np
 
 from mutandis.auditing.audit import Audit
 from mutandis.auditing.counterfactual_table import CounterfactualTable
+from mutandis.auditing.plan import Origin
 from mutandis.auditing.provenance import Provenance, current_versions, hash_population
 from mutandis.auditing.results import Ground, assess
 from mutandis.auditing.robustness import (
@@ -76,14 +77,13 @@ from mutandis.store.results_folder import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from mutandis.auditing.plan import Plan
     from mutandis.config.schema import Settings
     from mutandis.data.columns import Column
-    from mutandis.engine.study import Study
     from mutandis.scm import Diagnosis
     from mutandis.store.results_folder import AuditRecord, RecordKey
     from mutandis.verdicts.findings import Findings
@@ -94,13 +94,15 @@ __all__ = [
     "save_again",
     "save_audit",
     "write_files",
-    "write_numbers",
 ]
 
 # ten million rows with fifty attributes
 _BYTES = 4_000_000_000
 # numbers of an array that are compressed to see whether it gets smaller, and what counts as that
 _TRIED, _SHRUNK = 1 << 14, 0.9
+# of results, what is stored; for whom is known
+_TIPPING = ("point", "fragile", "appears", "without")
+_WORLDVIEWS = ("names", "strength", "delta_p")
 
 
 def save_audit(
@@ -178,29 +180,20 @@ def write_files(
     notes: Sequence[str] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> None:
-    """Write all files of an audit, as they are to stand in the folder `out`."""
+    """Write all files of an audit, as they are to be in the folder `out`."""
     diagnosis = audit.plan.check_worldview()
-    write_numbers(folder, audit, progress=progress)
+    write_findings(folder / FINDINGS, _followed(audit, progress))
+    write_csv(folder / COUNTS, columns_of(audit.results.records()))
     _write_report(folder, audit, diagnosis)
-    _write_queries(folder, audit)
+    queries = query_records(audit.plan.decision)
+    if queries:  # what an endpoint was asked, without any row that was sent
+        lines = "".join(f"{json.dumps(each, ensure_ascii=False)}\n" for each in queries)
+        (folder / QUERIES).write_text(lines, encoding="utf-8")
     _write_state(folder / STATE, audit)
-    _write_schemas(folder)
-    write_record(folder, _record(audit, diagnosis, notes, out))
-
-
-def _write_schemas(folder: Path) -> None:
-    """Write the JSON Schemas of findings, case files and the record."""
     (folder / SCHEMAS).mkdir()
     for each in resources.files("mutandis.store").joinpath("schemas").iterdir():
         (folder / SCHEMAS / each.name).write_bytes(each.read_bytes())
-
-
-def write_numbers(
-    folder: Path, audit: Audit, *, progress: Callable[[int, int], None] | None = None
-) -> None:
-    """Write the findings and the counts."""
-    write_findings(folder / FINDINGS, _followed(audit, progress))
-    write_csv(folder / COUNTS, columns_of(audit.results.records()))
+    write_record(folder, _record(audit, diagnosis, notes, out))
 
 
 def _followed(audit: Audit, progress: Callable[[int, int], None] | None) -> Iterator[Findings]:
@@ -219,37 +212,37 @@ def _write_report(folder: Path, audit: Audit, diagnosis: Diagnosis | None) -> No
         (folder / PLOTS / f"{name}.svg").write_text(str(svg), encoding="utf-8")
 
 
-def _write_queries(folder: Path, audit: Audit) -> None:
-    """Keep the log of what an endpoint was asked, without any row that was sent."""
-    records = query_records(audit.plan.decision)
-    if records:
-        lines = (json.dumps(each, ensure_ascii=False) for each in records)
-        (folder / QUERIES).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-
-
 def _record(
     audit: Audit, diagnosis: Diagnosis | None, notes: Sequence[str], out: Path
 ) -> dict[str, Any]:
     origin = audit.plan.origin
-    text = _data_section(audit.plan) + write_plan(audit.plan) if origin is None else origin.text
-    added = {} if origin is None else added_sections(text, audit.plan)
-    base = Path.cwd() if origin is None else origin.folder
+    if origin is None:  # a table in memory, without a file to name
+        data = {"source": "(memory)", **({"id": audit.plan.id} if audit.plan.id else {})}
+        origin = Origin(
+            text=write_yaml({"data": data}) + write_plan(audit.plan),
+            name="audit.yaml",
+            folder=Path.cwd(),
+            source={"kind": "memory", "sha256": ""},
+            files={},
+        )
+    text, results = origin.text, audit.results
+    added = {} if audit.plan.origin is None else added_sections(text, audit.plan)
     return {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "config": {
-            "name": "audit.yaml" if origin is None else origin.name,
-            "folder": os.path.relpath(base.resolve(), out.resolve()),
+            "name": origin.name,
+            "folder": os.path.relpath(origin.folder.resolve(), out.resolve()),
             "text": text,
         },
         "added": added,
         "settings": read_yaml(text).data | added,
         "labels": audit.plan.labels.as_dict(),
-        "source": {"kind": "memory", "sha256": ""} if origin is None else dict(origin.source),
-        "files": {} if origin is None else dict(origin.files),
+        "source": dict(origin.source),
+        "files": dict(origin.files),
         "provenance": audit.provenance.as_dict(),
         "diagnostics": None if diagnosis is None else diagnosis.as_dict(),
         "disagreement": audit.disagreement,
-        "sham": None if audit.results.sham is None else audit.results.sham.as_dict(),
+        "sham": None if results.sham is None else results.sham.as_dict(),
         "robustness": _robustness(audit),
         "notes": list(notes),
     }
@@ -267,24 +260,19 @@ def _robustness(audit: Audit) -> dict[str, Any] | None:
     }
 
 
-def _data_section(plan: Plan) -> str:
-    """Write the section on data for a table that came from memory: there is no file to name."""
-    return write_yaml({"data": {"source": "(memory)", **({"id": plan.id} if plan.id else {})}})
-
-
 def _write_state(path: Path, audit: Audit) -> None:
     """Write what was counted: arrays, and a header in JSON that refers to them by number."""
-    population = audit.plan.population
+    population, decision = audit.plan.population, audit.plan.decision
     state = {
         "id": audit.plan.id,
         "ids": _storable_ids(population.ids),
         "positions": population.positions,
         "columns": _store_columns(population.columns),
         "dropped": list(population.dropped.items()),
-        "decision_inputs": _decision_inputs(audit.plan),
+        "decision_inputs": () if decision is None else required_columns(decision),
         "parts": [_ground_state(ground) for ground in audit.grounds],
-        "tipping": _store_tipping(audit),
-        **_store_worldviews(audit),
+        "tipping": _arrays_of(audit.results.tipping, _TIPPING),
+        "worldviews": _arrays_of(audit.results.worldviews, _WORLDVIEWS),
     }
     arrays: list[NDArray[Any]] = []
 
@@ -311,16 +299,8 @@ def _shrinks(array: NDArray[Any]) -> bool:
     return len(zlib.compress(part, 1)) < _SHRUNK * len(part)
 
 
-def _decision_inputs(plan: Plan) -> tuple[str, ...]:
-    return () if plan.decision is None else required_columns(plan.decision)
-
-
-def _store_tipping(audit: Audit) -> dict[str, Any] | None:
-    """Store the tipping points of the headline; who they are of is stored already."""
-    found = audit.results.tipping
-    if found is None:
-        return None
-    return {name: getattr(found, name) for name in ("point", "fragile", "appears", "without")}
+def _arrays_of(found: Any, names: Iterable[str]) -> dict[str, Any] | None:
+    return None if found is None else {name: getattr(found, name) for name in names}
 
 
 def _read_tipping(stored: Mapping[str, Any] | None, audit: Audit) -> Tipping | None:
@@ -333,15 +313,6 @@ def _read_tipping(stored: Mapping[str, Any] | None, audit: Audit) -> Tipping | N
             _check_array(array, kind, ids.shape)
     method, k = audit.plan.settings.primary
     return Tipping(method=method, k=k, ids=ids, **stored)
-
-
-def _store_worldviews(audit: Audit) -> dict[str, Any]:
-    """Store the verdicts under other worldviews, if any were compared."""
-    found = audit.results.worldviews
-    if found is None:
-        return {}
-    stored = {"names": list(found.names), "strength": found.strength, "delta_p": found.delta_p}
-    return {"worldviews": stored}
 
 
 def _read_worldviews(stored: Mapping[str, Any] | None, audit: Audit) -> WorldviewVerdicts | None:
@@ -366,23 +337,19 @@ def _read_worldviews(stored: Mapping[str, Any] | None, audit: Audit) -> Worldvie
 
 
 def _ground_state(part: Ground) -> dict[str, Any]:
-    made = part.world.point
+    made, rows = part.world.point, part.study.protected
     changed = {} if made is None else {name: made.columns[name] for name in sorted(made.changed)}
     return {
         "counterfactual": None if made is None else _store_columns(changed),
         "refused": part.world.decided,
         "tally": tally_arrays(part.tally),
         "verdict_shares": dict(part.verdict_shares),
-        "drawn": [_store_drawn(part.study, drawn) for drawn in part.world.draws],
+        "drawn": [  # the rows that were compared
+            _store_columns({name: each.part(name, rows) for name in sorted(each.changed)})
+            for each in part.world.draws
+        ],
         "refused_in_draws": part.world.decided_parts,
     }
-
-
-def _store_drawn(study: Study, drawn: Population) -> list[tuple[str, NDArray[Any], Any]]:
-    """Store the rows of a draw that were compared."""
-    return _store_columns(
-        {name: drawn.part(name, study.protected) for name in sorted(drawn.changed)}
-    )
 
 
 def _store_columns(columns: Mapping[str, Column]) -> list[tuple[str, NDArray[Any], Any]]:
@@ -498,7 +465,7 @@ def _assemble(record: AuditRecord, state: Mapping[str, Any]) -> Audit:
     results = replace(
         results,
         tipping=_read_tipping(state["tipping"], audit),
-        worldviews=_read_worldviews(state.get("worldviews"), audit),
+        worldviews=_read_worldviews(state["worldviews"], audit),
     )
     return find_robustness(replace(audit, results=results))
 
