@@ -135,23 +135,25 @@ KINDS: dict[str, Callable[[], mm.Audit]] = {
         uncertainty=mm.Uncertainty(refits=4),
     ),
     "one-k": lambda: make_audit(worldview=WORLDVIEW, ks=(5,), tau=0.1),
+    "no-case": lambda: make_audit(ks=(5,), tau=0.99),
+    "decided": lambda: make_audit(counterfactuals=_supplied().assign(granted="yes")),
+    "mixed": lambda: make_audit(
+        applicants().assign(children=[np.nan] * 7 + [1.0, 2.0, 4.0] * 51),
+        protected=mm.Protection("grade", reference="mid"),
+        attributes={"salary": "continuous", "children": "continuous", "job": "nominal"},
+        worldview=mm.Worldview(
+            {"salary": mm.Linear("grade"), "job": mm.Categorical("grade")}, resolving=["job"]
+        ),
+        missing="drop",
+        ks=(5,),
+        uncertainty=mm.Uncertainty(draws=3, refits=2),
+    ),
 }
-
-
-def with_source(audit: mm.Audit, source: dict[str, Any]) -> mm.Audit:
-    """Give an audit whose table came from somewhere."""
-    origin = Origin(text="", name="audit.yaml", folder=Path(), source=source, files={})
-    return replace(audit, plan=replace(audit.plan, origin=origin))
 
 
 @cache
 def _audit(kind: str) -> mm.Audit:
     return KINDS[kind]()
-
-
-def first_complainant(audit: mm.Audit) -> Any:
-    """Give the first complainant's id."""
-    return audit.findings()["id"].iloc[0]
 
 
 @pytest.fixture(params=sorted(KINDS))
@@ -195,6 +197,12 @@ def paper_loan_audit(loan_audit: mm.Audit) -> mm.Audit:
     return loan_audit.with_levels(method="cst_without", k=30)
 
 
-@pytest.fixture(name="with_source")
-def with_source_fixture() -> Callable[[mm.Audit, dict[str, Any]], mm.Audit]:
-    return with_source
+@pytest.fixture(scope="session")
+def with_source() -> Callable[[mm.Audit, dict[str, Any]], mm.Audit]:
+    """An audit whose table came from somewhere."""
+
+    def change(audit: mm.Audit, source: dict[str, Any]) -> mm.Audit:
+        origin = Origin(text="", name="audit.yaml", folder=Path(), source=source, files={})
+        return replace(audit, plan=replace(audit.plan, origin=origin))
+
+    return change

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import mutandis as mm
 from mutandis.replication.eaamo import RUNS
+from tests.report.pages import Page, number
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,43 +31,11 @@ FIGURES = (
 )
 
 
-class Tables(HTMLParser):
-    """Read the tables of a page: by id, rows of cells."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tables: dict[str, list[list[str]]] = {}
-        self._rows: list[list[str]] = []
-        self._inside = False
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag == "table":
-            self._rows = self.tables[str(dict(attrs)["id"])] = []
-        elif tag == "tr":
-            self._rows.append([])
-        elif tag in {"td", "th"}:
-            self._rows[-1].append("")
-            self._inside = True
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in {"td", "th"}:
-            self._inside = False
-
-    def handle_data(self, data: str) -> None:
-        if self._inside:
-            self._rows[-1][-1] += data
-
-
-def number(shown: str) -> float:
-    return float(shown.replace("−", "-").replace(",", "").replace("+", ""))
-
-
 def check_case(audit: mm.Audit, who: Any) -> None:
     document = audit.case_file(who)
     case = audit.case(who)
     data = json.loads(document.to_json())
-    tables = Tables(document.to_html()).tables
+    tables = Page(document.to_html()).tables
     method, k = audit.plan.settings.primary
 
     # JSON: every row of the findings, every digit
