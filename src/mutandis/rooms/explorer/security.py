@@ -53,27 +53,16 @@ class RefusedError(Exception):
 
 
 class Guard:
-    """Lets requests through that may be answered, with headers on every answer.
-
-    Parameters
-    ----------
-    application
-        What answers.
-    token
-        The secret of this run.
-    hosts
-        What a browser may call this server, ports included.
-    ticket
-        A secret that stands for the token once: what starts a browser is seen by other users.
-    """
+    """Lets requests through that may be answered, with headers on every answer."""
 
     def __init__(
         self, application: Application, *, token: str, hosts: Iterable[str], ticket: str = ""
     ) -> None:
         self._application = application
-        self._token = token
+        self._token = token  # the secret of this run
+        # stands for the token once: the arguments of a browser are seen by other users
         self._ticket = ticket
-        self._hosts = frozenset(hosts)
+        self._hosts = frozenset(hosts)  # names of this server in a browser, ports included
         # cookies know no ports: two explorers would overwrite each other's
         self._cookie = "mutandis-" + "".join(c for c in max(self._hosts) if c.isdigit())[-5:]
 
@@ -87,7 +76,7 @@ class Guard:
             await send({"type": "websocket.close", "code": 1008})
 
     async def _answer(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        headers = _read_headers(scope)
+        headers = {key.decode("latin-1"): v.decode("latin-1") for key, v in scope["headers"]}
         try:
             self._check_source(scope, headers)
             given = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
@@ -97,7 +86,10 @@ class Guard:
             self._check_cookie(headers)
             body = await _read_body(headers, receive)
         except RefusedError as refusal:
-            await _refuse(refusal, send)
+            # what was not read of a body is not waited for
+            text = (b"content-type", b"text/plain; charset=utf-8")
+            body = f"{refusal.sentence}\n".encode()
+            await _send(send, refusal.status, [text, (b"connection", b"close")], body)
             return
         await self._application(scope, _replay(body, receive), send)
 
@@ -119,7 +111,11 @@ class Guard:
             raise RefusedError(403, "The explorer does not answer requests that other sites make.")
 
     def _check_cookie(self, headers: dict[str, str]) -> None:
-        if not self._is_token(_read_cookie(headers, self._cookie)):
+        try:
+            found = SimpleCookie(headers.get("cookie", "")).get(self._cookie)
+        except CookieError:
+            found = None
+        if found is None or not self._is_token(found.value):
             raise RefusedError(
                 403,
                 "This address lacks the token of the explorer. Open the whole address that "
@@ -143,30 +139,8 @@ class Guard:
         # from the first slash on there is one alone, or it would be read as another host
         path = "/" + scope["raw_path"].decode("latin-1").lstrip("/\\")
         address = path + (f"?{rest}" if rest else "")
-        await send(
-            {
-                "type": "http.response.start",
-                "status": 303,
-                "headers": [
-                    (b"location", address.encode("latin-1", "replace")),
-                    (b"set-cookie", cookie.encode()),
-                    (b"content-length", b"0"),
-                ],
-            }
-        )
-        await send({"type": "http.response.body", "body": b""})
-
-
-def _read_headers(scope: MutableMapping[str, Any]) -> dict[str, str]:
-    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-
-
-def _read_cookie(headers: dict[str, str], name: str) -> str:
-    try:
-        found = SimpleCookie(headers.get("cookie", "")).get(name)
-    except CookieError:
-        return ""
-    return "" if found is None else found.value
+        location = address.encode("latin-1", "replace")
+        await _send(send, 303, [(b"location", location), (b"set-cookie", cookie.encode())])
 
 
 async def _read_body(headers: dict[str, str], receive: Receive) -> bytes:
@@ -202,32 +176,19 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 def _with_headers(send: Send) -> Send:
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
-            present = {name.lower() for name, _ in message.get("headers", ())}
-            message["headers"] = [
-                *message.get("headers", ()),
-                *(
-                    (name.encode(), value.encode())
-                    for name, value in _HEADERS.items()
-                    if name.encode() not in present
-                ),
-            ]
+            ours = {name.encode(): value.encode() for name, value in _HEADERS.items()}
+            given = list(message.get("headers", ()))
+            present = {name.lower() for name, _ in given}
+            more = [(name, value) for name, value in ours.items() if name not in present]
+            message["headers"] = [*given, *more]
         await send(message)
 
     return sending
 
 
-async def _refuse(refusal: RefusedError, send: Send) -> None:
-    body = f"{refusal.sentence}\n".encode()
-    await send(
-        {
-            "type": "http.response.start",
-            "status": refusal.status,
-            "headers": [
-                (b"content-type", b"text/plain; charset=utf-8"),
-                (b"content-length", str(len(body)).encode()),
-                # what was not read of a body is not waited for
-                (b"connection", b"close"),
-            ],
-        }
-    )
+async def _send(
+    send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes = b""
+) -> None:
+    length = (b"content-length", str(len(body)).encode())
+    await send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
     await send({"type": "http.response.body", "body": body})

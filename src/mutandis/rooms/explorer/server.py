@@ -162,7 +162,14 @@ def listen(
     port: int = 0,
 ) -> Listening:
     """Make a server for the pages of an audit; port 0 takes one that is free."""
-    uvicorn = _import_uvicorn()
+    try:
+        import starlette  # noqa: F401
+        import uvicorn
+    except ImportError:
+        raise PlanError(
+            "The explorer needs Starlette and uvicorn. Install them: pip install "
+            "'mutandis[explorer]'."
+        ) from None
     explorer = Explorer(audit, name=printable(name))
     token, ticket = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
     listening = _bind(host, port)
@@ -207,18 +214,6 @@ def serve(
             webbrowser.open(listening.once)
     with suppress(KeyboardInterrupt):
         listening.run()
-
-
-def _import_uvicorn() -> Any:
-    try:
-        import starlette  # noqa: F401
-        import uvicorn
-    except ImportError:
-        raise PlanError(
-            "The explorer needs Starlette and uvicorn. Install them: pip install "
-            "'mutandis[explorer]'."
-        ) from None
-    return uvicorn
 
 
 def _names_of(host: str) -> list[str]:
