@@ -253,14 +253,8 @@ def _assign_columns(
     *,
     model: str,
 ) -> tuple[_Input, ...]:
-    """Find which columns go into which input, or what is unclear about it."""
+    """Return the columns that go into each input: as listed, as mapped, or of the same name."""
     names = [each.name for each in inputs]
-    for each in inputs:
-        if each.type not in _TYPES:
-            raise DecisionError(
-                f"Input {each.name!r} of the {model} has type {each.type}, which no column can "
-                "be turned into. Export the model with plain tensors as inputs."
-            )
     if not isinstance(columns, Mapping):
         columns = _name_inputs(inputs, read_columns(columns), model=model)
     for name in columns:
@@ -282,14 +276,14 @@ def _name_inputs(
 ) -> Mapping[str, Sequence[str]]:
     """Find the inputs of a list of columns: one matrix, or an input named after each column."""
     names = [each.name for each in inputs]
-    if len(inputs) == 1 and columns:
-        return {names[0]: columns}
-    if len(inputs) == 1 and _width(inputs[0]) != 1:
+    if len(inputs) == 1 and (columns or _width(inputs[0]) == 1):
+        return {names[0]: columns or (names[0],)}
+    if len(inputs) == 1:
         width = _width(inputs[0])
-        some = f"{width} columns" if width else "columns"
         raise DecisionError(
-            f"The {model} has one input, {names[0]!r}, which takes a matrix of {some}, and does "
-            "not say which. Name them in the order of the matrix: columns: [salary, balance]."
+            f"The {model} has one input, {names[0]!r}, which takes a matrix of "
+            f"{f'{width} columns' if width else 'columns'}, and does not say which. Name them in "
+            "the order of the matrix: columns: [salary, balance]."
         )
     if columns and set(names) != set(columns):
         raise DecisionError(
@@ -302,10 +296,14 @@ def _name_inputs(
 
 def _input(declared: Any, named: str | Sequence[str], *, model: str) -> _Input:
     columns = read_columns([named] if isinstance(named, str) else named)
+    if declared.type not in _TYPES:
+        raise DecisionError(
+            f"Input {declared.name!r} of the {model} has type {declared.type}, which no column can "
+            "be turned into. Export the model with plain tensors as inputs."
+        )
     shape, width = list(declared.shape), _width(declared)
-    fixed = isinstance(shape[0], int) and shape[0] > 0 if shape else False
-    fits = len(shape) in {1, 2} and columns and width in {None, len(columns)} and not fixed
-    if not fits:
+    is_open = len(shape) in {1, 2} and not (isinstance(shape[0], int) and shape[0] > 0)
+    if not is_open or not columns or width not in {None, len(columns)}:
         shown = ", ".join(str(size) if isinstance(size, int) else "any" for size in shape)
         raise DecisionError(
             f"Input {declared.name!r} of the {model} has the shape [{shown}], and "
@@ -316,10 +314,8 @@ def _input(declared: Any, named: str | Sequence[str], *, model: str) -> _Input:
 
 
 def _width(declared: Any) -> int | None:
-    """Count the columns that an input takes; None if the model leaves it open."""
-    shape = list(declared.shape)
-    if len(shape) == 1:
-        return 1
+    """Return the number of columns of an input; None if the model leaves it open."""
+    shape = [*declared.shape, 1] if len(declared.shape) == 1 else list(declared.shape)
     return shape[1] if len(shape) == 2 and isinstance(shape[1], int) and shape[1] > 0 else None
 
 
