@@ -29,7 +29,6 @@ class ExportContent(StrEnum):
     """What `mutandis export` writes."""
 
     PEOPLE = "people"
-    COUNTS = "counts"
     LL144 = "ll144"
     PRIMA_FACIE = "prima-facie"
     MODEL_CARD = "model-card"
@@ -74,7 +73,7 @@ def export(
         ExportContent,
         typer.Option(
             "--as",
-            help="people: one row per complainant. counts: one per method and k. "
+            help="people: one row per complainant. "
             "ll144: rates and impact ratios of groups, as New York's Local Law 144 asks for "
             "them. prima-facie, model-card: a text in Markdown.",
         ),
@@ -107,10 +106,6 @@ def export(
         echo(f"{people:,} complainants, {chosen.title} with k = {size}: {out}")
         echo("The file holds personal data: everyone's id, attributes and outcome.")
         echo(f"Next, one person's case file: {invocation()} case {folder} ID")
-    elif content is ExportContent.COUNTS:
-        audit.export(out, table="counts")
-        echo(f"The counts of all methods and group sizes: {out}")
-        echo(f"Next, one row per complainant: {invocation()} export {folder} people{out.suffix}")
     elif content is ExportContent.LL144:
         rows = find("room", "compliance").compute_impact_ratios(
             audit,

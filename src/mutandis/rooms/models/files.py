@@ -62,17 +62,20 @@ def make_python(settings: dict[str, Any], context: DecisionContext) -> Made:
 
 def make_skops(settings: dict[str, Any], context: DecisionContext) -> Made:
     """Load ``skops: file``."""
-    path = context.folder / settings["skops"]
-    columns, trust = settings.get("columns"), context.trust_code
-    maker = load_skops(path, trust_code=trust, columns=columns, folder=context.folder)
-    return Made(maker=maker, files=(path,))
+    return _make_file(settings, context, "skops", load_skops)
 
 
 def make_pickle(settings: dict[str, Any], context: DecisionContext) -> Made:
     """Load ``pickle: file``."""
-    path = context.folder / settings["pickle"]
-    columns, trust = settings.get("columns"), context.trust_code
-    maker = load_pickle(path, trust_code=trust, columns=columns, folder=context.folder)
+    return _make_file(settings, context, "pickle", load_pickle)
+
+
+def _make_file(
+    settings: dict[str, Any], context: DecisionContext, key: str, load: Callable[..., DecisionMaker]
+) -> Made:
+    path, columns = context.folder / settings[key], settings.get("columns")
+    trust = context.trust_code
+    maker = load(path, trust_code=trust, columns=columns, folder=context.folder)
     return Made(maker=_limited(maker, settings, context), files=(path,))
 
 
@@ -91,28 +94,7 @@ def _limited(
 def load_function(
     reference: str, *, folder: str | Path | None = None, columns: Iterable[str] | None = None
 ) -> DecisionMaker:
-    """Import a decision maker: a function of a table, or an object that predicts or decides.
-
-    Importing a module runs it, and so does calling the function: name only code that you trust.
-
-    Parameters
-    ----------
-    reference
-        ``module:function``, as in ``bank.credit:decide``.
-    folder
-        Where modules are looked for first, during this import only.
-    columns
-        The columns that the function gets. Default: the whole table.
-
-    Examples
-    --------
-    >>> load_function("bank.credit.decide")
-    Traceback (most recent call last):
-    mutandis.errors.DecisionError: 'bank.credit.decide' is not a reference to a function. Write
-    module:function, as in bank.credit:decide.
-    >>> load_function("operator:truth").describe()["function"]
-    'operator:truth'
-    """
+    """Import ``module:function``: a function of a table, or an object that decides."""
     module_name, colon, name = reference.partition(":")
     if not colon or not all(part.isidentifier() for part in [*module_name.split("."), name]):
         raise DecisionError(
@@ -219,23 +201,23 @@ def load_pickle(
     ------
     DecisionError
         It is not trusted, and was not opened; or it contains nothing that can decide.
-
-    Examples
-    --------
-    >>> load_pickle("model.pkl")
-    Traceback (most recent call last):
-    mutandis.errors.DecisionError: 'model.pkl' is a pickle file, and was not opened: opening one
-    runs whatever code its author put into it. ...
     """
     _require_trust(
         f"{Path(path).name!r} is a pickle file, and was not opened: opening one runs whatever "
         "code its author put into it. Save the model as skops or ONNX instead.",
         trust_code=trust_code,
     )
+    try:
+        import joblib
+    except ModuleNotFoundError:
+        raise DecisionError(
+            "Pickled models need the library joblib. Install it: pip install 'mutandis[sklearn]'."
+        ) from None
     content, file = read_model_file(path, what="pickled model")
     try:
         with _search_first(folder):
-            found = _unpickle(content)
+            # joblib reads plain pickles too
+            found = joblib.load(io.BytesIO(content))
     except Exception as error:
         raise DecisionError(
             f"{file.name!r} cannot be loaded ({type(error).__name__}). Check that it was saved by "
@@ -341,17 +323,6 @@ def _check_unpacked(content: bytes, name: str) -> None:
                 f"The skops file {name!r} has {found:,} {what} when it is unpacked, and was not "
                 f"loaded. {explain_limit(most, what)}"
             )
-
-
-def _unpickle(content: bytes) -> Any:
-    """Load with joblib, which reads plain pickles too, or without it."""
-    try:
-        import joblib
-    except ModuleNotFoundError:
-        import pickle
-
-        return pickle.loads(content)  # noqa: S301 - the caller has set trust_code
-    return joblib.load(io.BytesIO(content))
 
 
 def _model_from_file(
