@@ -401,7 +401,7 @@ def test_a_plan_is_checked_and_described_by_its_levels() -> None:
         table, outcome=ANSWER, protected=WOMEN, attributes={"income": "continuous"}, ks=(20,)
     )
     found = plan.check()
-    assert found.outcome["levels"] == {each: table["answer"].count(each) for each in LEVELS}
+    assert found.as_dict()["levels"] == {each: table["answer"].count(each) for each in LEVELS}
     assert "from the best to the worst: approved" in str(found)
     assert impact_ratios(audit(table))["selected"].sum() > 0
     with pytest.raises(PlanError, match="more than two values"):

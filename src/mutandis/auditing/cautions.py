@@ -1,4 +1,4 @@
-"""What makes the headline of an audit doubtful, said beside it."""
+"""What makes the headline of an audit doubtful."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _ONE_ROW = 0.15
 
 def caution_about(audit: Audit) -> list[str]:
     """List what a reader of the headline has to know, in sentences."""
-    return [*_of_sizes(audit), *_of_matches(audit), *_of_tails(audit), *_of_outcomes(audit)]
+    method, _ = audit.plan.choose(None, None)
+    matched = [*_of_sizes(audit), *_of_matches(audit)] if method.matched else []
+    return [*matched, *_of_tails(audit), *_of_outcomes(audit)]
 
 
 def _of_sizes(audit: Audit) -> Iterator[str]:
-    """Ask whether groups are still about people like the complainant, and large enough."""
-    method, k = audit.plan.choose(None, None)
-    if not method.matched:
-        return
+    """Check whether groups are still about people like the complainant, and large enough."""
+    k = audit.plan.settings.primary[1]
     strata = [stratum for ground in audit.grounds for stratum in ground.study.strata]
     protected = min(len(stratum.control) for stratum in strata)
     reference = min(len(stratum.test) for stratum in strata)
@@ -60,13 +60,9 @@ def _of_sizes(audit: Audit) -> Iterator[str]:
 
 
 def _of_matches(audit: Audit) -> Iterator[str]:
-    """Ask whether the test groups stand for enough people, and for enough of the complainants."""
-    method, k = audit.plan.choose(None, None)
-    if not method.matched:
-        return
-    found = audit.results.headline
-    tested = ~found.comparison.insufficient
-    matching = found.test.matching
+    """Check whether test groups represent enough people, and enough complainants have one."""
+    found, k = audit.results.headline, audit.plan.settings.primary[1]
+    tested, matching = ~found.comparison.insufficient, found.test.matching
     if matching is not None and tested.any():
         effective = float(np.median(matching.n_effective[tested]))
         if effective < k:
@@ -78,11 +74,10 @@ def _of_matches(audit: Audit) -> Iterator[str]:
 
 
 def caution_about_matches(found: Findings, labels: Labels) -> Iterator[str]:
-    """Say why people could not be compared, where they are many."""
+    """Name the reasons for which people could not be compared, where they are many."""
     left_out = found.comparison.insufficient
     if left_out.mean() > 1 - _MOST:
-        unfit = found.test.unfit()[left_out].tolist()
-        reasons = list_reasons(unfit, most=_REASONS, labels=labels)
+        reasons = list_reasons(found.test.unfit()[left_out].tolist(), most=_REASONS, labels=labels)
         yield (
             f"{int(left_out.sum()):,} of {len(found):,} complainants could not be compared: "
             f"{reasons}."
@@ -90,7 +85,7 @@ def caution_about_matches(found: Findings, labels: Labels) -> Iterator[str]:
 
 
 def _of_tails(audit: Audit) -> Iterator[str]:
-    """Ask whether single rows decide an estimated equation, which refits hardly show."""
+    """Check whether single rows decide an estimated equation, which refits hardly show."""
     plan = audit.plan
     for name, equation in ({} if plan.worldview is None else plan.worldview.equations).items():
         column = plan.population.columns[name]
@@ -99,7 +94,7 @@ def _of_tails(audit: Audit) -> Iterator[str]:
             continue
         if equation.link != "identity" or not is_estimated:
             continue
-        # sorted, so that the order of the rows has no part in the last bit
+        # sorted, so that the order of the rows has no effect on the last bit
         values = np.sort(column.values)
         squares = (values - values.mean()) ** 2
         if squares.max() > _ONE_ROW * squares.sum():
@@ -111,17 +106,15 @@ def _of_tails(audit: Audit) -> Iterator[str]:
 
 
 def _of_outcomes(audit: Audit) -> Iterator[str]:
-    """Ask whether the unfavourable outcome is the right one, and who the cases are."""
-    words = audit.plan.words
+    """Check whether the unfavourable outcome is the right one, and who the cases are."""
+    words, found = audit.plan.words, audit.results.headline
     yield from words.cautions(audit.plan.outcome)
-    found = audit.results.headline
     cases = found.significant_adjusted
-    granted = cases & ~found.is_negative
-    if 2 * int(granted.sum()) > int(cases.sum()):
+    granted = int((cases & ~found.is_negative).sum())
+    if 2 * granted > int(cases.sum()):
         yield (
-            f"{int(granted.sum()):,} of the {int(cases.sum()):,} complainants with a pattern "
-            f"{words.not_themselves}"
-            ": they are part of the pattern only."
+            f"{granted:,} of the {int(cases.sum()):,} complainants with a pattern "
+            f"{words.not_themselves}: they are part of the pattern only."
         )
     if audit.disagreement == 0:
         yield (
