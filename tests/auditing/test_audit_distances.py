@@ -80,18 +80,6 @@ def in_order(found: mm.Audit) -> Any:
 
 @pytest.mark.parametrize("distance", OTHERS)
 @pytest.mark.few("hvdm", "propensity")
-def test_sorting_the_table_in_another_way_changes_nothing(distance: str) -> None:
-    """Matched groups, refits, the noise floor and tipping points to the last bit."""
-    first = audited(distance)
-    second = audit(distance, table().sample(frac=1, random_state=5))
-    pd.testing.assert_frame_equal(in_order(first), in_order(second))
-    assert first.sham(2) == second.sham(2)
-    one, other = (each.tipping().sort_values("id", ignore_index=True) for each in (first, second))
-    pd.testing.assert_frame_equal(one, other)
-
-
-@pytest.mark.parametrize("distance", OTHERS)
-@pytest.mark.few("hvdm", "propensity")
 def test_results_are_opened_and_described_as_they_were_saved(distance: str, tmp_path: Path) -> None:
     saved = audited(distance)
     saved.save(tmp_path / "results")
@@ -107,27 +95,6 @@ def test_results_are_opened_and_described_as_they_were_saved(distance: str, tmp_
         for member in group.members:
             if member.parts is not None:
                 assert sum(member.parts.values()) == pytest.approx(member.distance, abs=1e-9)
-
-
-@pytest.mark.parametrize("distance", OTHERS)
-def test_groups_of_a_case_are_those_that_were_counted(distance: str) -> None:
-    found = audited(distance)
-    row = in_order(found).iloc[0]
-    groups = found.case(int(row["id"])).groups("st", k=10)
-    for group, radius in ((groups.control, "radius_control"), (groups.test, "radius_test")):
-        shown = found.case(int(row["id"])).result("st", k=10)[radius]
-        assert group.distance.max() == pytest.approx(shown)
-
-
-def test_a_caliper_works_with_squares() -> None:
-    similarity = mm.Similarity(distance="heom", max_distance=0.2, min_group=3)
-    found = audit("heom", similarity=similarity).findings("st", k=10)
-    assert (found["radius_test"].dropna() <= 0.2).all()
-
-
-def test_two_distances_do_not_find_the_same_neighbours() -> None:
-    radii = {each: audited(each).findings("st", k=10)["radius_test"].tolist() for each in OTHERS}
-    assert len({tuple(each) for each in radii.values()}) == len(OTHERS)
 
 
 def test_an_unknown_distance_is_refused_with_those_there_are() -> None:
@@ -163,21 +130,6 @@ def test_weights_without_a_meaning_are_refused_before_anything_runs() -> None:
 def test_effects_of_numbers_cannot_be_counted() -> None:
     with pytest.raises(PlanError, match="'pay' is continuous"):
         audit("zhang", attributes={"pay": "continuous", "job": "nominal"})
-
-
-def test_provenance_says_how_many_effects_are_known() -> None:
-    rules = audit("zhang").provenance.computed["distance_rules"]
-    data = table().assign(pay=np.digitize(table()["pay"], [28, 34, 40]))
-    cells = data.groupby(["skill", "pay", "job"])["sex"].nunique()
-    assert f"known in {(cells == 2).sum()} of the {len(cells)} combinations" in rules["job"]
-
-
-@pytest.mark.parametrize("distance", ["heom", "hvdm", "mahalanobis"])
-@pytest.mark.few("heom")
-def test_open_counterfactuals_are_drawn_with_each_distance(distance: str) -> None:
-    worldview = mm.Worldview({"skill": mm.Ordinal("sex"), "pay": mm.Linear("sex", "skill")})
-    found = audit(distance, worldview=worldview, uncertainty=mm.Uncertainty(draws=4))
-    assert found.findings("cst_without", k=10)["p_test"].between(0, 1).all()
 
 
 @pytest.mark.parametrize("distance", ["hvdm", "ivdm", "zhang"])
@@ -219,12 +171,6 @@ def test_people_whose_value_is_missing_are_compared() -> None:
     assert (group.distance >= 1).all()
     shuffled = audit("heom", gaps().sample(frac=1, random_state=2), attributes=COMPARED)
     pd.testing.assert_frame_equal(in_order(found), in_order(shuffled))
-
-
-def test_without_gaps_the_setting_changes_nothing() -> None:
-    plain = COMPARED | {"job": "nominal"}
-    one, other = (audit("heom", attributes=each) for each in (COMPARED, plain))
-    pd.testing.assert_frame_equal(in_order(one), in_order(other))
 
 
 def test_results_with_missing_values_are_opened_as_they_were_saved(tmp_path: Path) -> None:

@@ -165,13 +165,6 @@ def alone(**options: Any) -> mm.Audit:
     return audit(*simple(), attributes={"x": "continuous"}, ks=(2,), **options)
 
 
-def test_a_wide_caliper_changes_nothing() -> None:
-    pd.testing.assert_frame_equal(
-        alone(similarity=mm.Similarity(max_distance=1.0)).findings("st", k=2),
-        alone().findings("st", k=2),
-    )
-
-
 def test_the_caliper_itself_is_within() -> None:
     # 0.01 has no exact float: as a decimal it is the distance between neighbours in the row
     found = alone(similarity=mm.Similarity(max_distance=0.01)).findings("st", k=2)
@@ -227,23 +220,6 @@ def test_min_group_without_a_caliper() -> None:
         alone(similarity=mm.Similarity(min_group=2)).support("st", k=2)["insufficient"].tolist()
         == [""] * 6
     )
-
-
-def test_draws_leave_the_insufficient_out() -> None:
-    table, _ = simple()
-    found = mm.audit(
-        table,
-        outcome="ok",
-        negative="no",
-        protected=mm.Protection("woman", value=1, reference=0),
-        attributes={"x": "continuous"},
-        worldview=mm.Worldview({"x": mm.Linear("woman")}),
-        ks=(2,),
-        uncertainty=mm.Uncertainty(refits=3, tipping=False),
-        similarity=mm.Similarity(max_distance=0.01),
-    )
-    result = found.findings("cst_without", k=2)
-    assert result["verdict_share"].isna().tolist() == [False] * 5 + [True]
 
 
 def test_a_center_out_of_reach_is_beyond_every_caliper_it_should_be() -> None:

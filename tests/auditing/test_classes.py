@@ -58,19 +58,6 @@ def test_the_declared_classes_are_one_side() -> None:
     assert several.findings()["outcome"].tolist() == [table["answer"][i] for i in women]
 
 
-def test_the_order_of_rows_and_of_the_list_changes_nothing() -> None:
-    table = made_up(5)
-    order = np.random.default_rng(0).permutation(len(table["woman"]))
-    named = table | {"who": list(range(len(order)))}
-    shuffled = {name: [column[i] for i in order] for name, column in named.items()}
-    first = audit(named, id="who")
-    second = audit(shuffled, id="who", negative={"never", "no"})
-    one, two = (
-        each.findings().sort_values("id").reset_index(drop=True) for each in (first, second)
-    )
-    assert one.equals(two)
-
-
 def test_decision_makers_answer_with_classes(tmp_path: Any) -> None:
     def decide(frame: Any) -> list[str]:
         worth = frame["skill"] + frame["wealth"]

@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import false_discovery_control
 
 import mutandis as mm
-from mutandis.errors import GroupSizeError, PlanError, ProtectionError, RootError
+from mutandis.errors import GroupSizeError, PlanError, RootError
 
 METHODS = ("st", "cst_without", "cst_with", "cf")
 KS = (5, 12)
@@ -174,23 +174,6 @@ def test_a_case_of_multiple_discrimination(table: pd.DataFrame) -> None:
         for i in named.index[(named["race"] == "black") & (named["sex"] == "f")][:5]
     ]
     assert set(named.loc[np.concatenate(everyone), "sex"]) == {"m", "f"}
-
-
-def test_another_protected_attribute_enters_the_distance_if_it_is_listed(
-    table: pd.DataFrame,
-) -> None:
-    listed = {"sex": "nominal", "grade": "continuous", "score": "continuous"}
-    found = audit(table, combine="multiple", attributes=listed)
-    race = audit(table, protected=BY_RACE, attributes=listed)
-    sex = audit(table, protected=BY_SEX)
-    for part, alone in (("race", race), ("sex", sex)):
-        mine = found.parts[part].findings("cst_without", k=5).set_index("id")
-        expected = alone.findings("cst_without", k=5).set_index("id").loc[mine.index]
-        assert mine["delta_p"].tolist() == expected["delta_p"].tolist()
-        assert mine["radius_test"].tolist() == expected["radius_test"].tolist()
-    other = audit(table, protected=BY_RACE).findings("cst_without", k=5).set_index("id")
-    mine = found.parts["race"].findings("cst_without", k=5).set_index("id")
-    assert mine["delta_p"].tolist() != other.loc[mine.index, "delta_p"].tolist()
 
 
 def test_doubt_is_told_for_each_attribute(table: pd.DataFrame) -> None:
@@ -357,31 +340,6 @@ def test_the_decision_sees_every_status_at_its_reference(table: pd.DataFrame) ->
     ]
 
 
-def test_a_ready_table_where_nobody_has_all_reference_values(table: pd.DataFrame) -> None:
-    few = table[(table["race"] != "white") | (table["sex"] == "f")].reset_index(drop=True)
-    options: dict[str, Any] = {"combine": "intersectional", "worldview": None}
-    ready = joint_counterfactuals(few)
-    with pytest.raises(ProtectionError, match="test_space='complement'"):
-        audit(few, counterfactuals=ready, **options)
-    found = audit(
-        few, counterfactuals=ready, similarity=mm.Similarity(test_space="complement"), **options
-    )
-    both = ((few["race"] == "black") & (few["sex"] == "f")).sum()
-    assert found.counts()["complainants"].tolist() == [both] * 10
-
-
-def test_counterfactuals_can_be_handed_on(table: pd.DataFrame) -> None:
-    found = audit(table, combine="intersectional")
-    again = audit(
-        table,
-        combine="intersectional",
-        worldview=None,
-        decision=None,
-        counterfactuals=found.counterfactuals(),
-    )
-    assert again.counts().equals(found.counts())
-
-
 @pytest.mark.parametrize("combine", ["multiple", "intersectional"])
 def test_provenance_names_all_protections(table: pd.DataFrame, combine: str) -> None:
     found = audit(table, combine=combine)
@@ -431,10 +389,6 @@ def test_every_protected_attribute_must_be_a_root(table: pd.DataFrame, combine: 
     caused = mm.Worldview({"sex": mm.Linear("race"), "grade": mm.Linear("sex")})
     with pytest.raises(RootError, match="'sex' must be a root"):
         audit(table, combine=combine, worldview=caused)
-
-
-def test_a_list_of_one_is_one(table: pd.DataFrame) -> None:
-    assert audit(table, protected=[BY_SEX]).counts().equals(audit(table, protected=BY_SEX).counts())
 
 
 def test_group_sizes_are_those_of_the_intersection(table: pd.DataFrame) -> None:

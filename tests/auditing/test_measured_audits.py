@@ -13,8 +13,6 @@ from mutandis.outcomes.measures import MEASURES
 from tests.tables import LOAN
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pandas as pd
 
 TAUS = {"risk-ratio": 1.25, "selection-ratio": 0.8, "odds-ratio": 1.5}
@@ -73,51 +71,9 @@ def test_findings_name_the_measure(found: mm.Audit) -> None:
                 assert row["ci_low"] <= row["delta_p"] <= row["ci_high"]
 
 
-def test_the_default_has_no_further_columns(table: pd.DataFrame) -> None:
-    rows = audit(table, "risk-difference").findings()
-    assert not [name for name in rows.columns if "ratio" in name]
-
-
-def test_what_is_run_on_top_follows(found: mm.Audit) -> None:
-    assert found.sham(2).found
-    measured = found.measure_tipping()
-    evidence = found.findings()["verdict"].isin(["evidence", "significant", "significant-adjusted"])
-    # every verdict of evidence has a tipping point, and no other
-    assert (~np.isnan(measured.point) == evidence.to_numpy()).all()
-    shares = found.findings()["verdict_share"]
-    assert (shares.notna() == evidence).all()
-
-
 def first(found: mm.Audit) -> Any:
     rows = found.findings()
     return rows.loc[rows["verdict"] == "significant-adjusted", "id"].iloc[0]
-
-
-def test_redacted_case_files_tell_no_ratio(found: mm.Audit) -> None:
-    document = found.case_file(first(found), redact=True)
-    assert {row.measured for row in document.figures if row.method != "cf"} == {None}
-
-
-def test_results_are_read_back(found: mm.Audit, tmp_path: Path) -> None:
-    found.save(tmp_path / "results")
-    again = mm.open_results(tmp_path / "results")
-    assert again.plan.settings == found.plan.settings
-    assert again.findings().equals(found.findings())
-    assert not mm.verify_results(tmp_path / "results").differences
-
-
-@pytest.mark.parametrize("measure", list(TAUS))
-def test_better_treatment(table: pd.DataFrame, measure: Any) -> None:
-    found = audit(table, measure, evidence={"direction": "positive"})
-    rows = found.findings("st")
-    kind, tau = MEASURES[measure], TAUS[measure]
-    threshold = 1 / tau
-    evidence = rows["verdict"].isin(["evidence", "significant", "significant-adjusted"])
-    beyond = rows[kind.column] < threshold if kind.worse_above else rows[kind.column] > threshold
-    assert evidence.equals(beyond)
-    some = rows.loc[evidence, "id"].iloc[0] if evidence.any() else rows["id"].iloc[0]
-    said = found.case(some).explain_pattern()
-    assert "1/τ = " in said
 
 
 def test_the_weakest_ground_is_the_one_of_the_measure() -> None:
@@ -153,21 +109,3 @@ def test_the_weakest_ground_is_the_one_of_the_measure() -> None:
         assert (whole[kind.column] == weakest).all()
         lows = [part.findings()[f"{kind.column}_low"] for part in found.parts.values()]
         assert (whole[f"{kind.column}_low"] == np.min(lows, axis=0)).all()
-
-
-def test_an_audit_file_names_the_line_of_tau(tmp_path: Path, table: pd.DataFrame) -> None:
-    table.to_csv(tmp_path / "loan.csv", index=False)
-    text = (
-        "data: {source: loan.csv}\n"
-        "outcome: {column: LoanApproval, negative: -1}\n"
-        "protected: {attribute: Gender, value: 1, reference: 0}\n"
-        "attributes: {AnnualSalary: continuous}\n"
-        "tau: 0.1\n"
-        "evidence: {measure: risk-ratio}\n"
-    )
-    file = tmp_path / "audit.yaml"
-    file.write_text(text)
-    with pytest.raises(mm.errors.SettingsError, match=r"audit.yaml, line 5.*tau=0.1 is below 1"):
-        mm.read_plan(file)
-    file.write_text(text.replace("0.1", "1.25"))
-    assert mm.read_plan(file).settings.tau == 1.25

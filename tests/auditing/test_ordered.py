@@ -222,46 +222,6 @@ def test_where_tables_are_too_many_they_are_drawn_alike_every_time(
     levels_module._permute.cache_clear()
 
 
-def test_groups_that_are_apart_are_as_rare_as_parting_them_is() -> None:
-    found = compare([3, 3, 2, 3], [1, 0, 0, 1, 1])
-    assert found.delta_p[0] == 0.5
-    assert found.interval.degenerate[0]
-    assert found.interval.p_value[0] == pytest.approx(1 / 126, rel=1e-12)
-    same = compare([2] * 20, [2] * 20)
-    assert (same.delta_p[0], same.interval.p_value[0], bool(same.evidence[0])) == (0, 1, False)
-    many = compare([3] * 20, [0] * 20)
-    assert 0 < many.interval.p_value[0] < 1e-10
-
-
-def test_turning_the_order_gives_the_rest() -> None:
-    """θ of the mirrored order is 1 - θ, and looking for better treatment is the same as that."""
-    table = made_up(5)
-    one, two = audit(table), audit(table, outcome=mm.Ordered("answer", best_to_worst=LEVELS[::-1]))
-    third = audit(table, evidence=mm.Evidence(direction="positive"))
-    for method in one.methods:
-        first, second = one.findings(method, k=20), two.findings(method, k=20)
-        assert first["delta"].tolist() == (0.0 - second["delta"]).tolist()
-        assert first["worse_control"].tolist() == pytest.approx(
-            (second["worse_test"]).tolist(), abs=0
-        )
-        other = third.findings(method, k=20)
-        assert other["verdict"].tolist() == second["verdict"].tolist()
-        assert other["p_value"].tolist() == pytest.approx(second["p_value"].tolist(), nan_ok=True)
-        assert other["delta"].tolist() == first["delta"].tolist()
-
-
-def test_what_levels_are_called_and_levels_that_do_not_occur_change_nothing() -> None:
-    table = made_up(6)
-    renamed = table | {"answer": [10 * LEVELS.index(each) for each in table["answer"]]}
-    between = [0, 5, 10, 20, 25, 30]
-    one = audit(table)
-    two = audit(renamed, outcome=mm.Ordered("answer", best_to_worst=between))
-    same = ["delta", "ci_low", "ci_high", "p_value", "q_value", "verdict", "own_case"]
-    for method in one.methods:
-        for k in (8, 20):
-            assert one.findings(method, k=k)[same].equals(two.findings(method, k=k)[same])
-
-
 def test_levels_that_are_merged_are_two_names_of_one() -> None:
     """Two adjacent levels as one are the two-sided outcome, where nothing else is left of them."""
     table = made_up(7)
@@ -334,19 +294,6 @@ def test_open_counterfactuals_have_the_middle_level_of_their_draws() -> None:
     assert case.outcome_cf_share == float((drawn[:, 0] == middle[0]).mean())
 
 
-def test_several_grounds_take_levels() -> None:
-    table = made_up(14, rows=400)
-    table["old"] = [i % 2 for i in range(400)]
-    grounds = [WOMEN, mm.Protection("old", value=1, reference=0)]
-    worldview = mm.Worldview({"income": mm.Linear("woman", "old"), "debt": mm.Linear("woman")})
-    found = audit(table, protected=grounds, combine="multiple", worldview=worldview)
-    rows = found.findings("cst_matched", k=20)
-    parts = [found.parts[name].findings("cst_matched", k=20) for name in ("woman", "old")]
-    known = [each.set_index("id").loc[rows["id"], "theta_own"].to_numpy() for each in parts]
-    smallest = np.minimum(*known).tolist()
-    assert rows["theta_own"].tolist() == pytest.approx(smallest, nan_ok=True, abs=0)
-
-
 @pytest.mark.parametrize(
     ("changes", "error", "said"),
     [
@@ -388,11 +335,6 @@ def test_what_does_not_belong_to_an_order_is_refused(
 def test_an_order_names_each_of_several_levels_once(given: Any, said: str) -> None:
     with pytest.raises(PlanError, match=said):
         mm.Ordered("answer", best_to_worst=given)
-
-
-def test_outcomes_need_levels_that_differ() -> None:
-    with pytest.raises(OutcomeError, match="the same in every row"):
-        audit(made_up() | {"answer": ["later"] * 240})
 
 
 def test_a_plan_is_checked_and_described_by_its_levels() -> None:

@@ -115,13 +115,6 @@ def test_nothing_else_is_written(progress: bool | None, capsys: pytest.CaptureFi
     assert capsys.readouterr() == ("", "")
 
 
-def test_it_changes_no_number() -> None:
-    told: Reports = []
-    followed = audited(lambda done, total: told.append((done, total)))
-    assert followed.findings().equals(audited(None).findings())
-    assert followed.provenance == audited(None).provenance
-
-
 def test_what_is_no_function_is_refused() -> None:
     with pytest.raises(PlanError, match="progress='yes' is not allowed"):
         audited("yes")

@@ -80,12 +80,6 @@ def test_every_search_is_given_the_same_workers(
     assert all(each is workers for each in asked)
 
 
-def test_without_them_nothing_is_cut_into_tasks(asked: list[Workers | None]) -> None:
-    ask_everything(plan().run())
-
-    assert set(asked) == {None}
-
-
 def test_memory_asks_for_a_folder_that_ends_with_the_audit() -> None:
     found = plan().run(memory="1GB")
     workers = found.ground.engine.workers
@@ -107,13 +101,6 @@ def test_a_folder_that_is_named_is_kept(tmp_path: Path) -> None:
     del found
     gc.collect()
     assert (tmp_path / "tasks").is_dir()
-
-
-def test_who_computes_is_not_on_record(tmp_path: Path) -> None:
-    alone, shared = plan().run(), plan().run(memory="1GB", scratch=tmp_path)
-
-    assert alone.provenance == shared.provenance
-    assert alone.plan.settings == shared.plan.settings
 
 
 @pytest.mark.slow
