@@ -84,6 +84,7 @@ print(*(number.hex() for number in (intercept, *coefficients)))
 """
 
 
+@pytest.mark.slow  # starts processes
 def test_the_number_of_threads_changes_no_bit() -> None:
     found = set()
     for threads in ("1", "2", "8"):

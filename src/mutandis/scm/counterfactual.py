@@ -69,32 +69,15 @@ class Draws(Sequence["Population"]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counterfactuals:
-    """D^CF: the population as it would have been.
+    """D^CF: the population as it would have been."""
 
-    Parameters
-    ----------
-    population
-        The same people in the same rows, with the intervened and the recomputed columns exchanged.
-    moved
-        The attributes that were recomputed, causes before their effects. Empty if the intervened
-        attributes cause nothing in this worldview.
-    clipped
-        For each of them, how many values were cut off at the equation's bounds.
-    held
-        Resolving attributes that would have moved, had the worldview not held them fixed.
-    couplings
-        For each moved attribute whose noise the facts leave open, the coupling between the two
-        worlds that is assumed for it, and that no data can test.
-    draws
-        Further counterfactual populations, where they were requested.
-    """
-
-    population: Population
-    moved: tuple[str, ...]
-    clipped: Mapping[str, int]
-    held: tuple[str, ...] = ()
+    population: Population  # the same rows, with intervened and recomputed columns exchanged
+    moved: tuple[str, ...]  # the recomputed attributes, causes before their effects
+    clipped: Mapping[str, int]  # how many of their values were cut off at the equation's bounds
+    held: tuple[str, ...] = ()  # resolving attributes that would have moved otherwise
+    # the coupling between the two worlds that is assumed where the facts leave noise open
     couplings: Mapping[str, str] = field(default_factory=dict)
-    draws: Draws = field(default_factory=Draws)
+    draws: Draws = field(default_factory=Draws)  # further populations, where they were requested
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

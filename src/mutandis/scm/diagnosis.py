@@ -34,20 +34,6 @@ class Movement:
 
     Compared are the counterfactuals of the rows that the intervention changes. Of several repairs,
     this is the one that moves them most.
-
-    Examples
-    --------
-    >>> import mutandis as mm
-    >>> worldview = mm.Worldview(
-    ...     {"AnnualSalary": mm.Linear("Gender"), "AccountBalance": mm.Linear("AnnualSalary")}
-    ... )
-    >>> table = mm.datasets.loan(n=2000, seed=1)
-    >>> problem = worldview.check(table, protected="Gender", do={"Gender": 0}).problems[0]
-    >>> movement = problem.movement
-    >>> movement.repair
-    'an arrow from Gender to AccountBalance'
-    >>> movement.attribute, round(movement.median, 2), movement.severity
-    ('AccountBalance', 0.11, 'large')
     """
 
     form: str = ""  # the text of the repair, with places for the columns
