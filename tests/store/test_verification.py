@@ -19,7 +19,7 @@ from mutandis.cli.app import app
 from mutandis.errors import OutputError
 from mutandis.report import case_file
 from mutandis.report.html import pdf_unavailable
-from mutandis.store import output_folder, results_folder, saved_audit, verification
+from mutandis.store import output_folder, results_folder
 from mutandis.store.files import hash_file
 from mutandis.store.results_folder import is_audit_folder, write_record, write_sums
 
@@ -305,51 +305,18 @@ def test_no_case_is_written_through_a_link(out: Path, tmp_path: Path, target: st
     assert snapshot(elsewhere) == before
 
 
-@pytest.fixture
-def others(written: Path, out: Path) -> Path:
-    """Make other results of the same table beside, which can take the place of `out`."""
-    text = (written / "audit.yaml").read_text("utf-8")
-    (out.parent / "audit.yaml").write_text(text.replace("ks: [3]", "ks: [4]"), "utf-8")
-    mm.read_plan(out.parent / "audit.yaml").run().save(out.parent / "others")
-    return out.parent / "others"
+def test_a_case_does_not_get_into_other_results(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def replace_and_make(*given: Any, **more: Any) -> Any:
+        record = out / "audit.json"
+        record.write_text(record.read_text("utf-8") + " ", encoding="utf-8")
+        return made(*given, **more)
 
-
-def swap_after(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, out: Path) -> None:
-    """Let the results be replaced, once, after a function has read a part of them."""
-    real = getattr(module, name)
-    swapped: list[bool] = []
-
-    def read_then_swap(*given: Any, **more: Any) -> Any:
-        found = real(*given, **more)
-        if not swapped:
-            swapped.append(output_folder.exchange_names(out, out.parent / "others"))
-        return found
-
-    monkeypatch.setattr(module, name, read_then_swap)
-
-
-def test_results_that_are_replaced_while_they_are_read(
-    out: Path, others: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    expected = mm.open_results(others).plan.settings
-    for module, name in ((saved_audit, "read_record"), (saved_audit, "_read_state")):
-        with monkeypatch.context() as patched:
-            swap_after(patched, module, name, out)
-            assert mm.open_results(out).plan.settings == expected, name
-        output_folder.exchange_names(out, others)
-    swap_after(monkeypatch, verification, "read_record", out)
-    found = mm.verify_results(out)
-    assert (found.differences, found.files) == ((), mm.verify_results(out).files)
-
-
-def test_a_case_does_not_get_into_other_results(
-    out: Path, others: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    swap_after(monkeypatch, case_file, "case_document", out)
-    before = snapshot(others)
+    made = case_file.case_document
+    monkeypatch.setattr(case_file, "case_document", replace_and_make)
+    before = snapshot(out / "cases")
     with pytest.raises(OutputError, match="were replaced while the case file was made"):
-        mm.save_case(out, "Anna")
-    assert snapshot(out) == before
+        mm.save_case(out, "Anna", pdf=False)
+    assert snapshot(out / "cases") == before
 
 
 def test_a_disk_that_does_not_confirm_a_case(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,6 @@ from mutandis.report.sentences import assumptions_of, describe_headline, limits_
 from mutandis.scm import Linear, Worldview
 from mutandis.store.audit_file import write_plan
 from mutandis.store.files import hash_file
-from mutandis.store.output_folder import read_settled
 from mutandis.store.results_folder import CASES, RECORD, case_name, read_key, write_case_files
 from mutandis.store.saved_audit import open_results
 from mutandis.verdicts.findings import FIRM, Verdict
@@ -132,9 +131,9 @@ def save_case(
         to_pdf("<p>")  # what is missing is said now, and not after the work
     key = read_key(sign, "private")
     results = Path(folder)
-    audit, made_from = read_settled(
-        results, lambda: (open_results(results), hash_file(results / RECORD))
-    )
+    # before the results are read: others that take their place meanwhile are noticed
+    made_from = hash_file(results / RECORD) if (results / RECORD).is_file() else ""
+    audit = open_results(results)
     document = case_document(audit, _read_id(audit, id), redact=redact)
     html = document.to_html()
     contents: dict[str, str | bytes] = {"html": html, "json": document.to_json()}

@@ -23,7 +23,7 @@ import sys
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from mutandis.errors import OutputError
 
@@ -35,11 +35,8 @@ __all__ = [
     "exchange_names",
     "locked_folder",
     "output_folder",
-    "read_settled",
     "recover_output",
 ]
-
-T = TypeVar("T")
 
 _TEMPORARY = re.compile(r"\.mutandis-[0-9a-f]{12}-[0-9a-f]{16}")
 _OLD = ".old"
@@ -333,24 +330,3 @@ def locked_folder(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(opened)
-
-
-def read_settled(folder: Path, read: Callable[[], T]) -> T:
-    """Read a folder, and read it again if another one took its name in the meantime."""
-    while True:
-        before = _identity(folder)
-        try:
-            found = read()
-        except OutputError:
-            if _identity(folder) == before:
-                raise
-        else:
-            if _identity(folder) == before:
-                return found
-
-
-def _identity(folder: Path) -> tuple[int, int] | None:
-    with suppress(OSError):
-        found = folder.stat()
-        return found.st_dev, found.st_ino
-    return None

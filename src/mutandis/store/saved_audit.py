@@ -56,7 +56,6 @@ from mutandis.store.files import hash_file, write_csv, write_findings
 from mutandis.store.output_folder import (
     locked_folder,
     output_folder,
-    read_settled,
     recover_output,
 )
 from mutandis.store.results_folder import (
@@ -409,22 +408,18 @@ def open_results(folder: str | os.PathLike[str]) -> Audit:
     True
     """
     path = Path(folder)
-    return read_settled(path, lambda: _open_results(path))
-
-
-def _open_results(path: Path) -> Audit:
     recover_output(path)
     record = read_record(path)
     if not record.is_intact:
         raise _damaged(path / RECORD)
     if not (path / STATE).is_file() or hash_file(path / STATE) != record.outputs.get(STATE):
         raise _damaged(path / STATE)
-    with _whoever_wrote_it(path / STATE):
+    with _reject_corrupt(path / STATE):
         return _assemble(record, _read_state(path / STATE))
 
 
 @contextmanager
-def _whoever_wrote_it(path: Path) -> Iterator[None]:
+def _reject_corrupt(path: Path) -> Iterator[None]:
     """Say that a file is damaged, whatever its contents lead to: hashes that fit prove nothing."""
     try:
         yield
@@ -452,7 +447,7 @@ def _assemble(record: AuditRecord, state: Mapping[str, Any]) -> Audit:
             counterfactuals=_supplied(state["parts"][0], population),
             decision=None
             if described is None
-            else _Described(described, tuple(state.get("decision_inputs", ()))),
+            else _Described(described, tuple(state["decision_inputs"])),
         ),
     )
     plan = record.label(replace(plan, origin=origin))
@@ -587,7 +582,7 @@ def _read_state(path: Path) -> dict[str, Any]:
 
 @contextmanager
 def _open_state(path: Path) -> Iterator[Any]:
-    with _whoever_wrote_it(path):
+    with _reject_corrupt(path):
         with open_regular(path) as file:
             unpacked = sum(unpacked_bytes(file).values())
         if unpacked > limit(_BYTES):

@@ -11,7 +11,7 @@ from mutandis.data.columns import jsonable, plain_value
 from mutandis.errors import InputError, MutandisError, OutputError
 from mutandis.store.audit_file import read_plan_text
 from mutandis.store.files import compare_findings, hash_file
-from mutandis.store.output_folder import locked_folder, read_settled, recover_output
+from mutandis.store.output_folder import locked_folder, recover_output
 from mutandis.store.results_folder import (
     CASES,
     FINDINGS,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Origin, Plan
-    from mutandis.store.results_folder import AuditRecord, RecordKey
+    from mutandis.store.results_folder import AuditRecord
 
 __all__ = ["Verification", "verify_results"]
 
@@ -115,21 +115,6 @@ def verify_results(
     path = Path(folder)
     public = read_key(key, "public")
 
-    def verify() -> Verification:
-        return _verify(path, rerun=rerun, public=public, base=base, trust_code=trust_code, run=run)
-
-    return read_settled(path, verify)
-
-
-def _verify(
-    path: Path,
-    *,
-    rerun: bool,
-    public: RecordKey | None,
-    base: str | os.PathLike[str] | None,
-    trust_code: bool,
-    run: Callable[[Plan], Audit] | None,
-) -> Verification:
     recover_output(path)
     record = read_record(path)
     with locked_folder(path):
