@@ -104,7 +104,8 @@ def test_the_record(out: Path, by_api: mm.Audit) -> None:
 def test_json_is_all_that_is_printed(config: Path, by_api: mm.Audit) -> None:
     result = run("audit", config, "--out", config.parent / "out", "--json")
     printed, expected = json.loads(result.stdout), by_api
-    assert list(printed) == ["headline", "robustness", "cautions", "counts"]
+    assert list(printed) == ["answer", "headline", "robustness", "cautions", "counts"]
+    assert printed["answer"] == [each.as_dict() for each in expected.answers]
     assert (
         sum(printed["robustness"]["significant-adjusted"].values())
         == (printed["headline"]["significant_adjusted"])

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from mutandis.auditing.case import Case, open_case
+from mutandis.auditing.answer import groups_table, path_of, slices_table, words_of
+from mutandis.auditing.case import Case, locate, open_case
 from mutandis.auditing.results import assess, evaluate
 from mutandis.config.schema import settle_interval
 from mutandis.data.columns import plain_values
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from mutandis.auditing.answer import Answer
+    from mutandis.auditing.answer import Path as PersonPath
     from mutandis.auditing.hidden_cause import HiddenCause
     from mutandis.auditing.plan import Plan
     from mutandis.auditing.provenance import Provenance
@@ -151,6 +154,48 @@ class Audit:
         return None if self.with_record is None else self.with_record.disagreement
 
     # --- what was found ---
+
+    @property
+    def answers(self) -> tuple[Answer, ...]:
+        """The answer for each ground."""
+        return tuple(
+            replace(each.answer, words=words_of(each.plan))
+            for each in self.grounds
+            if each.answer is not None
+        )
+
+    @property
+    def answer(self) -> Answer:
+        """The answer: the gap on record, people alike on record, and the worldview.
+
+        Where several protected attributes are audited one by one, that of the first: ask each of
+        `audit.parts`.
+        """
+        return self.answers[0]
+
+    def slices(self) -> Any:
+        """Return the difference in each level or quarter of each attribute, as a table.
+
+        Bounds hold for all slices at once; `p` is adjusted for their number (Holm), and `differs`
+        is the p-value that all slices of the attribute have one difference.
+        """
+        return self._frame(slices_table(self.answer, self.plan))
+
+    def groups(self) -> Any:
+        """Return the nested groups between the table and people, as a table."""
+        return self._frame(groups_table(self.answer, self.plan.settings.alpha))
+
+    def person(self, id: Any) -> PersonPath:  # noqa: A002 - the public name
+        """Return what is established on the way from the table to one person.
+
+        Parameters
+        ----------
+        id
+            The value of the id column, or the row position.
+        """
+        place, _ = locate(self, id)
+        names = [each.name for each in self.plan.attributes]
+        return path_of(self.answer, place, names, self.plan.settings.alpha)
 
     def counts(self) -> Any:
         """Count cases for every method and k: a table with one row for each."""
@@ -679,6 +724,7 @@ class Audit:
         )
         lines = [
             run,
+            *map(repr, self.answers),
             headline,
             summarise_grades(self),
             *caution_about_matches(self.results.headline, labels),

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from mutandis.engine.members import Listed
     from mutandis.engine.methods import Method
 
-__all__ = ["Case", "drawn_values", "list_members", "open_case"]
+__all__ = ["Case", "drawn_values", "list_members", "locate", "open_case"]
 
 _Drawn = tuple[tuple[Any, float], ...]
 
@@ -281,7 +281,7 @@ def open_case(audit: Audit, person: Any) -> Case:
     """Collect the results of one complainant, whose id is given."""
     from mutandis.auditing.robustness import add_robustness
 
-    place, row = _locate(audit, person)
+    place, row = locate(audit, person)
     only, results = np.array([place]), {}
     for method, k in audit.results.summaries:
         found = audit.evaluate(method, k, places=only)
@@ -302,7 +302,7 @@ def open_case(audit: Audit, person: Any) -> Case:
     )
 
 
-def _locate(audit: Audit, person: Any) -> tuple[int, int]:
+def locate(audit: Audit, person: Any) -> tuple[int, int]:
     """Find a complainant's place among the complainants, and the row."""
     ids = audit.plan.population.ids
     # a list would be compared element by element

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from mutandis.auditing.answer import Answer
     from mutandis.auditing.plan import Plan
     from mutandis.auditing.robustness import Tipping
     from mutandis.auditing.sham import ShamAudits
@@ -67,6 +68,7 @@ class Ground:
     # by method: the share of draws and refits under which the verdict on each complainant (row) is
     # the same or stronger, at each k (column)
     verdict_shares: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    answer: Answer | None = None  # None where only verdicts on complainants were asked for
 
     @property
     def name(self) -> str:

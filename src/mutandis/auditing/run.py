@@ -12,6 +12,7 @@ from weakref import finalize
 
 import numpy as np
 
+from mutandis.auditing.answer import answer_ground
 from mutandis.auditing.audit import Audit
 from mutandis.auditing.doubt import REFITS, refits_of, weigh_doubt
 from mutandis.auditing.progress import follow_run
@@ -143,7 +144,7 @@ def _count(
     found = replace(found, computed={**observe(found.tally, made), **agreement})
     found = _doubt(found, made, progress)
     engine.release()
-    return found
+    return replace(found, answer=answer_ground(found))
 
 
 def _search(
@@ -188,10 +189,15 @@ def _doubt(
     return weigh_doubt(
         ground,
         draws=made.draws,
-        refits=refits_of(plan, plan.settings.uncertainty.refits or 0),
+        refits=_refits_asked_for(ground),
         decide=partial(_decide_counterfactuals, plan),
         progress=progress,
     )
+
+
+def _refits_asked_for(ground: Ground) -> Iterator[Population]:
+    if ground.plan.settings.uncertainty.refits:
+        yield from ground.refits()
 
 
 def study_of(plan: Plan) -> Study:

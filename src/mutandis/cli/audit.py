@@ -173,6 +173,7 @@ def summary_of(found: Audit) -> dict[str, Any]:
     )
     pattern, compared = findings.has_pattern, results.worldviews
     return {
+        "answer": [each.as_dict() for each in found.answers],
         "headline": {
             **found.results.summaries[method, k].counts,
             "pattern": int(pattern.sum()),
@@ -201,10 +202,11 @@ def _describe_audit(found: Audit, out: Path) -> Iterator[str]:
 
 
 def headline_lines(found: Audit) -> Iterator[str]:
-    """Yield the headline, and what a reader of it has to know."""
+    """Yield the answer, the headline, and what a reader of it has to know."""
     from mutandis.auditing.robustness import summarise_grades
     from mutandis.report.sentences import describe_headline
 
+    yield from (f"{each!r}\n" for each in found.answers)
     for each in (describe_headline(found), summarise_grades(found), *found.cautions()):
         yield from map(wrap, each.splitlines())
     yield ""

@@ -183,6 +183,10 @@ class Kind(ABC):
         """Return the values of codes as a column of a table."""
         return Numbers(frozen(self.values(codes)))
 
+    def response(self, codes: NDArray[Any]) -> Floats:
+        """Return outcomes as numbers whose averages are compared; larger is worse."""
+        return codes.astype(np.float64)
+
     @abstractmethod
     def pool(self, decided: Sequence[NDArray[Any]], point: NDArray[Any]) -> NDArray[Any]:
         """Return what several draws decide together; `point` is the most likely counterfactual."""

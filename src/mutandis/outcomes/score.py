@@ -215,6 +215,10 @@ class ScoreKind(Kind):
         """Return the score of a mean number of steps."""
         return float(self.best + self.sign * self.step * Fraction(steps))
 
+    def response(self, codes: NDArray[Any]) -> Floats:
+        """Return steps from the best value in units of the score."""
+        return codes.astype(np.float64) * float(self.unit)
+
     def pool(self, decided: Sequence[NDArray[Any]], point: NDArray[Any]) -> Steps:
         """Return the mean of the draws, in whole steps."""
         return np.asarray(np.rint(np.sum(decided, axis=0) / len(decided)), dtype=np.int64)

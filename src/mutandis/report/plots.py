@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "plot_curve",
+    "plot_forest",
     "plot_hidden_cause",
     "plot_power",
     "plot_verdict_matrix",
@@ -72,6 +73,27 @@ def plot_curve(points: Sequence[CurvePoint], *, threshold: float, symbol: str = 
     frame.x_axis(numbered(ticks(0, last, most=8), percent=True), "part of the effect that is real")
     frame.y_axis(labels, symbol)
     return chart.picture("Difference by how much of the effect is real")
+
+
+def plot_forest(rows: Sequence[tuple[str, float, float, float]], title: str) -> Picture:
+    """Draw estimates with their intervals, one below the other, and a line at no difference."""
+    names = [printable(name) for name, *_ in rows]
+    left = 12 + 1.1 * room_for(names)
+    chart = Chart(width=left + 330, height=34 + 20 * len(rows))
+    ends = [value for _, *values in rows for value in values if np.isfinite(value)]
+    low, high = min([0.0, *ends]), max([0.0, *ends])
+    room = 0.05 * (high - low or 1.0)
+    sides = (left, 6, chart.width - 12, chart.height - 28)
+    frame = Frame(chart, sides, (low - room, high + room), (len(rows) - 0.5, -0.5))
+    frame.upright(0, _LINE, width=0.8)
+    for place, (name, estimate, lower, upper) in enumerate(rows):
+        chart.text((left - 8, frame.y(place)), printable(name), anchor="end")
+        if np.isfinite(lower) and np.isfinite(upper):
+            chart.line([frame.at(lower, place), frame.at(upper, place)], _FOUND, width=2)
+        if np.isfinite(estimate):
+            chart.mark("square", frame.at(estimate, place), _FOUND, size=6, fill=_FOUND)
+    frame.x_axis(numbered(ticks(low - room, high + room, most=7)))
+    return chart.picture(title)
 
 
 def plot_hidden_cause(

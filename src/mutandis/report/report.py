@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from os import PathLike
 
+    from mutandis.auditing.answer import Answer
     from mutandis.auditing.audit import Audit
     from mutandis.scm import Diagnosis
 
@@ -57,9 +58,11 @@ def make_report(audit: Audit, *, diagnosis: Diagnosis | None = None) -> Report:
     if diagnosis is not None:
         diagnosis = diagnosis.with_labels(context.labels)
     worldview, hidden_cause = captioned_worldview(context), _draw_hidden_cause(context)
+    answers = [(each, _captioned_answer(each, place)) for place, each in enumerate(audit.answers)]
     html = render(
         "report.html",
         context=context,
+        answers=answers,
         labels=context.labels,
         plan=context.plan,
         settings=context.plan.settings,
@@ -81,7 +84,20 @@ def make_report(audit: Audit, *, diagnosis: Diagnosis | None = None) -> Report:
         run=_facts_of_run(context),
     )
     drawn = [each for each in (worldview, hidden_cause) if each is not None]
+    drawn += [each for _, each in answers]
     return Report(html=html, plots={each.name: each.drawing.svg for each in drawn})
+
+
+def _captioned_answer(answer: Answer, place: int) -> CaptionedPicture:
+    """Draw the numbers of an answer."""
+    rows = "; ".join(f"{title}: {shown}" for title, shown, _ in answer.rows())
+    return CaptionedPicture(
+        name=f"answer-{place + 1}" if place else "answer",
+        drawing=answer.plot(),
+        title="Differences with their intervals",
+        caption="Right of the line, the protected people are worse off.",
+        description=f"{rows}.",
+    )
 
 
 def captioned_worldview(context: ReportContext) -> CaptionedPicture | None:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.auditing.answer import Answer
 from mutandis.auditing.audit import Audit
 from mutandis.auditing.counterfactual_table import CounterfactualTable
 from mutandis.auditing.plan import Origin
@@ -240,6 +241,7 @@ def _record(
         "files": dict(origin.files),
         "provenance": audit.provenance.as_dict(),
         "diagnostics": None if diagnosis is None else diagnosis.as_dict(),
+        "answer": jsonable([each.as_dict() for each in audit.answers]),
         "disagreement": audit.disagreement,
         "sham": None if results.sham is None else results.sham.as_dict(),
         "robustness": _robustness(audit),
@@ -348,6 +350,7 @@ def _ground_state(part: Ground) -> dict[str, Any]:
             for each in part.world.draws
         ],
         "refused_in_draws": part.world.decided_parts,
+        "answer": None if part.answer is None else part.answer.packed(),
     }
 
 
@@ -504,6 +507,7 @@ def _restore(part: Mapping[str, Any], plan: Plan, computed: Mapping[str, Any]) -
         computed=computed,
         refits=refits_once(plan),
         verdict_shares=part["verdict_shares"],
+        answer=None if part["answer"] is None else Answer.unpacked(part["answer"]),
     )
 
 
