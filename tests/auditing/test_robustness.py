@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
-from mutandis.auditing.robustness import RULES, describe_verdict, find_curve
+from mutandis.auditing.robustness import RULES, describe_verdict
 from mutandis.errors import MutandisWarning, PlanError
 from tests.tables import LOAN
 
@@ -164,31 +164,6 @@ def test_the_setting_turns_it_off() -> None:
     with pytest.raises(PlanError, match="primary method"):
         audit(methods=["st"], uncertainty=mm.Uncertainty(tipping=True))
     assert not audit(methods=["st"]).plan.settings.uncertainty.tipping
-
-
-def test_worlds_share_what_they_have_in_common(
-    found: mm.Audit, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The scale, and both spaces, are prepared once for all parts of the effect."""
-    from mutandis.engine import nearest
-    from mutandis.geometry.choose import ChosenSearch
-    from mutandis.geometry.embedding import Embedding
-
-    made: list[str] = []
-    other = audit()
-
-    def counted(name: str, function: Any) -> Any:
-        def call(*arguments: Any, **options: Any) -> Any:
-            made.append(name)
-            return function(*arguments, **options)
-
-        return call
-
-    monkeypatch.setattr(Embedding, "fit", counted("scale", Embedding.fit))
-    monkeypatch.setattr(nearest, "ChosenSearch", counted("space", ChosenSearch))
-    place = int(np.flatnonzero(found.evaluate().comparison.evidence)[0])
-    assert len(find_curve(other, place)) == 21
-    assert sorted(made) == ["scale", "space", "space"]
 
 
 @pytest.mark.slow

@@ -79,7 +79,8 @@ MOVED = [0.0, 3, 4, -1, 9]
 
 
 def test_radii_against_what_is_usual() -> None:
-    table = audit(WOMEN, MEN, MOVED).support("cst_without", k=2)
+    found = audit(WOMEN, MEN, MOVED)
+    table = found.support("cst_without", k=2)
     assert list(table.columns) == [
         "id",
         *("radius_control", "typical_control", "large_control", "limit_control"),
@@ -98,11 +99,12 @@ def test_radii_against_what_is_usual() -> None:
     # by a percentile of their own, the farthest of few is beyond it
     assert table["off_support"].tolist() == ["", "", "", "", "control"]
     assert table["outside"].tolist() == ["", "", "", "x", "x"]
+    # situation testing looks around the complainant
+    situation = found.support("st", k=2)
+    assert situation["radius_test"].tolist() == pytest.approx([0.2, 0.1, 0.2, 0.1, 0.4])
+    assert situation["outside"].tolist() == ["", "", "", "", "x"]
+    # it informs, and decides nothing
     assert table["insufficient"].tolist() == [""] * 5
-
-
-def test_support_says_and_does_not_decide() -> None:
-    found = audit(WOMEN, MEN, MOVED)
     assert "insufficient" not in found.findings("cst_without", k=2)["verdict"].tolist()
 
 
@@ -114,12 +116,6 @@ def test_a_caliper_does_not_hide_how_far_the_nearest_are() -> None:
     assert table["insufficient"].tolist()[4] == (
         "the control group holds no people within distance 0.2, and at least one is asked for"
     )
-
-
-def test_situation_testing_looks_around_the_complainant() -> None:
-    table = audit(WOMEN, MEN, MOVED).support("st", k=2)
-    assert table["radius_test"].tolist() == pytest.approx([0.2, 0.1, 0.2, 0.1, 0.4])
-    assert table["outside"].tolist() == ["", "", "", "", "x"]
 
 
 def test_where_a_space_holds_no_more_than_k_nothing_is_usual() -> None:

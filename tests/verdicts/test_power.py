@@ -103,9 +103,11 @@ def test_the_smallest_k_is_the_one_after_the_last_that_fails() -> None:
 
 
 def test_no_k_is_enough_without_a_difference() -> None:
-    assert smallest_k(0.3, 0.3, k_max=60) is None
-    assert smallest_k(0.6, 0.3, k_max=33) == 33
-    assert smallest_k(0.6, 0.3, k_max=32) is None
+    for p_control, k_max, found in ((0.3, 60, None), (0.6, 33, 33), (0.6, 32, None)):
+        assert smallest_k(p_control, 0.3, k_max=k_max) == found
+    # even 1 against 0.8 is seldom significant in groups of ten
+    assert smallest_difference(10, 0.8) is None
+    assert smallest_difference(1, 0.0) is None
 
 
 @pytest.mark.parametrize(("interval", "tau"), TESTS)
@@ -116,12 +118,6 @@ def test_the_smallest_difference_has_just_enough_power(interval: str, tau: float
     table = significant(20, **options)
     assert enumerated(0.2 + least, 0.2, table) >= 0.8
     assert enumerated(0.2 + least - 1e-5, 0.2, table) < 0.8
-
-
-def test_there_may_be_no_difference_large_enough() -> None:
-    # even 1 against 0.8 is seldom significant in groups of ten
-    assert smallest_difference(10, 0.8) is None
-    assert smallest_difference(1, 0.0) is None
 
 
 def test_an_analysis_puts_it_all_together() -> None:
@@ -139,36 +135,37 @@ def test_an_analysis_puts_it_all_together() -> None:
     assert table["power"].tolist() == list(found.powers)
 
 
-def test_what_is_not_reached_is_said() -> None:
+def test_what_is_not_reached_is_missing() -> None:
     found = mm.power(0.9, 0.85, ks=(5,), k_max=20)
-    assert found.smallest_k is None
-    assert "     5   " in str(found)
     assert str(found).endswith("Power 0.8 is not reached up to k = 20.")
     assert found.table()["smallest_difference"].isna().tolist() == [True]
     assert found.as_dict()["rows"][0]["smallest_difference"] is None
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"p_control": 1.2}, "p_control=1.2 is not a probability. Give a number from 0 to 1."),
-        ({"p_test": -0.1}, "p_test=-0.1 is not a probability. Give a number from 0 to 1."),
-        ({"alpha": 0.5}, "alpha=0.5 is outside (0, 0.5). Give a level such as 0.05."),
-        ({"tau": 1}, "tau=1 is outside [0, 1). Give a least difference such as 0.1."),
-        ({"power": 1.0}, "power=1.0 is outside (0, 1). Give a probability such as 0.8."),
-        ({"ks": ()}, "ks is empty. Give at least one group size: ks=(15, 30)."),
-        ({"ks": (0,)}, "k=0 is not allowed. Give an integer of at least 1."),
-        ({"k_max": True}, "k_max=True is not allowed. Give an integer of at least 1."),
-        (
-            {"interval": "guess"},
-            "interval='guess' is unknown. Allowed: miettinen-nurminen, wald.",
-        ),
-    ],
-)
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"p_control": 1.2}, "p_control=1.2 is not a probability. Give a number from 0 to 1."),
+    ({"p_test": -0.1}, "p_test=-0.1 is not a probability. Give a number from 0 to 1."),
+    ({"alpha": 0.5}, "alpha=0.5 is outside (0, 0.5). Give a level such as 0.05."),
+    ({"tau": 1}, "tau=1 is outside [0, 1). Give a least difference such as 0.1."),
+    ({"power": 1.0}, "power=1.0 is outside (0, 1). Give a probability such as 0.8."),
+    ({"ks": ()}, "ks is empty. Give at least one group size: ks=(15, 30)."),
+    ({"ks": (0,)}, "k=0 is not allowed. Give an integer of at least 1."),
+    ({"k_max": True}, "k_max=True is not allowed. Give an integer of at least 1."),
+    ({"interval": "guess"}, "interval='guess' is unknown. Allowed: miettinen-nurminen, wald."),
+    ({"measure": "risk-ratio"}, "tau=0.0 is below 1"),
+    ({"measure": "ratio"}, "Allowed: risk-difference"),
+    (
+        {"measure": "odds-ratio", "tau": 1.0, "interval": "wald"},
+        "interval='wald' is about differences",
+    ),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), WRONG)
 def test_refusals(options: dict[str, Any], message: str) -> None:
     with pytest.raises(PlanError) as caught:
         mm.power(**{"p_control": 0.6, "p_test": 0.3} | options)
-    assert str(caught.value) == message
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -196,12 +193,3 @@ def test_power_of_a_ratio_is_the_sum_over_all_outcomes(measure: Any, tau: float)
     analysed = mm.power(p_control, p_test, ks=(k,), tau=tau, measure=measure, k_max=k)
     assert analysed.powers[0] == pytest.approx(expected, abs=1e-12)
     assert f"Test of {by.symbol} {'≤' if by.worse_above else '≥'} {tau:g}" in str(analysed)
-
-
-def test_a_ratio_needs_its_own_tau() -> None:
-    with pytest.raises(PlanError, match=r"tau=0\.0 is below 1"):
-        mm.power(0.6, 0.3, measure="risk-ratio")
-    with pytest.raises(PlanError, match=r"measure='ratio' is unknown.* Allowed: risk-difference"):
-        mm.power(0.6, 0.3, measure="ratio")
-    with pytest.raises(PlanError, match="interval='wald' is about differences"):
-        mm.power(0.6, 0.3, measure="odds-ratio", tau=1.0, interval="wald")

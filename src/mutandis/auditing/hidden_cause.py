@@ -100,15 +100,6 @@ class LinearEffect:
 class HiddenCause:
     """How strong a hidden common cause of the status and an attribute would have to be.
 
-    Parameters
-    ----------
-    audit
-        Whose verdicts these are.
-    effects
-        By stratum of complainants: the effects of the status on the attributes that it moves, the
-        weakest first; there are none on names. Several grounds that were audited one by one have
-        several each.
-
     Examples
     --------
     >>> import mutandis as mm
@@ -128,6 +119,8 @@ class HiddenCause:
     """
 
     audit: Audit
+    # by stratum of complainants, on each ground: the effects of the status on the attributes that
+    # it moves, the weakest first; there are none on names
     effects: tuple[tuple[NDArray[np.intp], tuple[LinearEffect, ...]], ...]
 
     def table(self) -> Any:
@@ -144,24 +137,13 @@ class HiddenCause:
         tipping = self.audit.measure_tipping()
         rows = [self.at(place, point) for place, point in enumerate(tipping.point.tolist())]
         values: dict[str, NDArray[Any]] = {"id": tipping.ids, "tipping": tipping.point}
-        for name, is_number in (
-            ("robustness_value", True),
-            ("attribute", False),
-            ("times", True),
-            ("benchmark", False),
-        ):
-            cells = [row.get(name, np.nan if is_number else None) for row in rows]
-            values[name] = np.array(cells, dtype=np.float64 if is_number else object)
+        for number, name in (("robustness_value", "attribute"), ("times", "benchmark")):
+            values[number] = np.array([row.get(number, np.nan) for row in rows])
+            values[name] = np.array([row.get(name) for row in rows], dtype=object)
         return values
 
     def at(self, place: int, point: float) -> Mapping[str, Any]:
-        """Return a complainant's row of the table; empty without a tipping point or an effect.
-
-        Parameters
-        ----------
-        place, point
-            The place among the complainants, and the tipping point.
-        """
+        """Return one row by place and tipping point; empty without a point or an effect."""
         effects = self._of(place)
         if not effects or np.isnan(point):
             return {}
@@ -178,13 +160,7 @@ class HiddenCause:
         return found
 
     def sentence(self, place: int, point: float) -> str:
-        """Describe the same in words; empty where the row is.
-
-        Parameters
-        ----------
-        place, point
-            As for `at`.
-        """
+        """Describe that row in words; empty where the row is."""
         found = self.at(place, point)
         if not found:
             return ""

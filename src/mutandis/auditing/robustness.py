@@ -465,15 +465,10 @@ def _moved(study: Study, world: Population) -> set[str]:
 
 
 def _check_method(method: Method) -> None:
-    if not method.needs_counterfactual:
+    if not method.has_tipping:
         raise PlanError(
-            f"Method {method.name!r} has no tipping point: it needs counterfactuals. "
-            "Ask for 'cst_matched' or 'cst_without'."
-        )
-    if method.count_centers:
-        raise PlanError(
-            f"Method {method.name!r} asks the decision maker about counterfactuals, which have no "
-            "decision on the way from the fact. Ask for 'cst_matched' or 'cst_without'."
+            f"Method {method.name!r} has no tipping point: it needs counterfactuals, and none may "
+            "have to be decided on the way from the fact. Ask for 'cst_matched' or 'cst_without'."
         )
 
 
