@@ -1,7 +1,7 @@
 """Ends commands at random moments, and looks at what they leave behind.
 
 A results folder is made from a small table. Then commands that write to it or read it are started
-one after the other (audit, case, report, verify, verify --rerun, robustness), and each is ended by
+one after the other (audit, case, report, verify, verify --rerun, export), and each is ended by
 SIGKILL, SIGTERM or SIGINT at a moment drawn from a seed, while another process keeps opening the
 folder. After each, the results have to be the older ones or whole new ones, `verify` has to pass,
 whatever file the command writes has to be whole, and the same command has to run to its end.
@@ -79,7 +79,7 @@ class Ground:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.out = folder, folder / "out"
-        self.files = {"robustness": folder / "people.csv", "report": folder / "page.html"}
+        self.files = {"export": folder / "people.csv", "report": folder / "page.html"}
         table = mm.datasets.loan(n=80, seed=1)
         table.insert(0, "id", range(1, len(table) + 1))
         table.to_csv(folder / "loan.csv", index=False)
@@ -102,7 +102,7 @@ class Ground:
             "case": ["case", out, chance.choice(self.ids), *chance.choice(([], ["--redact"]))],
             "verify": ["verify", out],
             "rerun": ["verify", out, "--rerun"],
-            "robustness": ["robustness", out, "--out", str(self.files["robustness"])],
+            "export": ["export", out, str(self.files["export"])],
         }[action]
 
         def run() -> None:
@@ -235,7 +235,7 @@ def find_faults(
     return faults + [f"left behind: {name}" for name in ground.left() if name.count("-") > 1]
 
 
-WRITING = ("audit", "case", "robustness", "report")
+WRITING = ("audit", "case", "export", "report")
 ACTIONS = (*WRITING, "audit", "case", "verify", "rerun")
 
 

@@ -277,7 +277,7 @@ MATRIX = {
     "nobody of that name": case(nothing, "row positions, from 0", command="case results Nobody"),
     "a key that is none": case(nothing, "loan.csv", command="case results 1 --sign loan.csv"),
     "an unknown method": case(
-        nothing, "'cst' is unknown", command="robustness results --method cst"
+        nothing, "'cst' is unknown", command="export results x.csv --method cst"
     ),
     "a k that was not run": case(nothing, "k=4 was not run", command="export results x.csv --k 4"),
     "a file of an unknown kind": case(nothing, "end with one of", command="export results x.doc"),

@@ -10,7 +10,6 @@ import sys
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pandas as pd
@@ -21,15 +20,11 @@ from mutandis import __version__
 from mutandis.cli import app as command_line
 from mutandis.cli.exit_codes import EXIT_CODES
 from mutandis.cli.terminal import progress_bars
-from mutandis.errors import PlanError
 from mutandis.replication import printed
 from mutandis.replication.printed import COUNT_TABLES
 from mutandis.report.sentences import describe_headline
 from mutandis.verdicts.findings import COLUMNS
 from tests.cli.conftest import LOAN, run, write_config
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 DOCS = Path(__file__).parents[2] / "docs" / "command-line.md"
 
@@ -205,7 +200,7 @@ def test_demo_files_agree_with_each_other(tmp_path: Path) -> None:
         assert int(((mine["delta_p"] > 0) & known).sum()) == row["cases"]
 
 
-# --- power, reproduce, robustness -----------------------------------------------------------------
+# --- power, reproduce -----------------------------------------------------------------------------
 
 POWER = ("power", "--p-control", ".6", "--p-test", ".3")
 
@@ -253,28 +248,3 @@ def test_reproduce_fails_on_a_wrong_cell(
     cells = {**first.cells, "cf": ((377, "22"), *first.cells["cf"][1:])}
     monkeypatch.setattr(printed, "COUNT_TABLES", (replace(first, cells=cells), *others))
     assert run("reproduce", "--data", data_folder, "--json").exit_code == 1
-
-
-def test_robustness_counts_what_python_counts(
-    plan_loan: Callable[..., mm.Plan], tmp_path: Path
-) -> None:
-    options: dict[str, Any] = {"methods": ["cst_matched"], "ks": (20,)}
-    table = mm.datasets.loan(n=1200, seed=1)
-    found = plan_loan(table, uncertainty=mm.Uncertainty(refits=0), **options).run()
-    folder, people = tmp_path / "results", tmp_path / "people.csv"
-    found.save(folder)
-    tipping, verdicts = found.tipping(), found.findings()["verdict"]
-    result = run("robustness", folder, "--json", "--out", people)
-    assert result.exit_code == 0, result.output
-    counted = json.loads(result.output)["verdicts"]["significant-adjusted"]
-    expected = tipping["grade"][verdicts == "significant-adjusted"].value_counts().to_dict()
-    assert expected
-    assert {grade: number for grade, number in counted.items() if number} == expected
-    written = pd.read_csv(people)
-    assert written["tipping"].equals(tipping["tipping"])
-    assert written["grade"].fillna("").tolist() == tipping["grade"].fillna("").tolist()
-    shown = run("robustness", folder).output
-    assert "how much of the effect of 'Gender'" in shown
-    assert "stands with 50% of the effect or less" in shown
-    refused = run("robustness", folder, "--method", "cst_with")
-    assert isinstance(refused.exception, PlanError)

@@ -20,7 +20,7 @@ from mutandis.limits import check_address_space
 __all__ = ["app", "main"]
 
 # the others read a table, which takes more memory
-_WITHOUT_TABLE = {"case", "explore", "export", "power", "robustness"}
+_WITHOUT_TABLE = {"case", "explore", "export", "power"}
 _debug = False
 
 

@@ -26,7 +26,6 @@ _COMMANDS = (
     "explore",
     "case",
     "export",
-    "robustness",
     "compare",
     "verify",
     "power",

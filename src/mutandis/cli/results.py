@@ -6,7 +6,7 @@ from enum import StrEnum
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,7 +19,6 @@ from mutandis.registry import find
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from mutandis.auditing.audit import Audit
     from mutandis.auditing.worldviews import WorldviewVerdicts
     from mutandis.scm import Worldview
     from mutandis.store.verification import Verification
@@ -207,53 +206,6 @@ def _describe_verification(folder: Path, found: Verification, key: Path | None) 
         yield f"Next, to see whether they come out again: {invocation()} verify {folder} --rerun"
     elif not found.differences:
         yield f"Next: {invocation()} explore {folder}"
-
-
-@app.command()
-def robustness(
-    folder: Results,
-    *,
-    method: Method = None,
-    k: K = None,
-    out: PeopleFile = None,
-    json: Json = False,
-) -> None:
-    """Count how much of the effect of the status must be real for each verdict to hold."""
-    from mutandis.auditing.robustness import count_grades, rules_of
-    from mutandis.store.files import write_csv
-    from mutandis.store.saved_audit import open_results
-
-    audit = open_results(folder)
-    chosen, size = audit.plan.choose(method, k)
-    with progress_bars() as bar:
-        found = audit.measure_tipping(chosen.name, size, bar("Trying parts of the effect"))
-    verdicts = audit.evaluate(chosen.name, size, depth="significance").verdicts()
-    counts = count_grades(found, verdicts)
-    if out is not None:
-        columns = {"verdict": verdicts, **found.columns()}
-        if (chosen.name, size) == audit.plan.settings.primary:
-            columns |= _headline_columns(audit)
-        write_csv(out, columns)
-
-    def lines() -> Iterator[str]:
-        yield f"{chosen.title}, k = {size}: how much of the effect of {audit.plan.status_label}, as"
-        yield "modelled by the worldview, must be real for each verdict to hold\n"
-        for verdict, grades in counts.items():
-            yield f"{verdict}: {sum(grades.values()):,}"
-            for grade, rule in rules_of(audit).items():
-                yield f"  {grade:<10} {grades[grade]:>7,}  {rule}"
-        if out is None:
-            yield "\nTo write one row per complainant, add --out robustness.csv."
-        yield f"Next, one person's case file: {invocation()} case {folder} ID"
-
-    answer({"method": chosen.name, "k": size, "verdicts": counts}, lines(), as_json=json)
-
-
-def _headline_columns(audit: Audit) -> dict[str, Any]:
-    """Return what is known of the headline alone: hidden causes and other worldviews."""
-    compared = audit.results.worldviews
-    hidden = {} if audit.plan.worldview is None else audit.hidden_cause().columns()
-    return {**hidden, **({} if compared is None else compared.columns())}
 
 
 @app.command()

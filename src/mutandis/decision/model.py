@@ -25,7 +25,6 @@ from mutandis.decision.maker import (
 from mutandis.decision.rule import FormulaScores, Rule
 from mutandis.errors import DecisionError, listed
 from mutandis.frames import open_frame
-from mutandis.registry import find
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -127,12 +126,6 @@ class ModelMaker(DescribedMaker):
         chosen = select_columns(frame, self.names)
         # a model that was fitted on a bare matrix complains of column names
         return chosen.to_native() if self._own_columns else chosen.to_numpy()
-
-    def explain_change(
-        self, before: Any, after: Any, called: Callable[[str], str] = str
-    ) -> tuple[str, ...]:
-        found: tuple[str, ...] = find("room", "models").explain_change(self, before, after, called)
-        return found
 
     def describe(self) -> dict[str, Any]:
         """Describe the model by its type; its repr may contain anything."""

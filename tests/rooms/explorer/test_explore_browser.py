@@ -150,8 +150,6 @@ def _find_person(page: Any, audit: Audit) -> None:
 def _see_person(page: Any) -> None:
     """Move λ, and take the case file along."""
     _keep(page, "person")
-    page.locator("#groups svg").first.scroll_into_view_if_needed()
-    _keep(page, "groups")
     before = page.locator("#trial .big").inner_text()
     page.locator("#effect").fill("0")
     _changed(page, "#trial .big", before)

@@ -15,12 +15,11 @@ import mutandis as mm
 from mutandis.auditing.robustness import find_tipping, find_with_part
 from mutandis.engine.methods import METHODS
 from mutandis.errors import PlanError
-from mutandis.report.case_file import case_document
 from mutandis.report.context import ReportContext
 from mutandis.report.formatting import distance, signed
 from mutandis.report.sentences import summarise
 from mutandis.rooms.explorer.people import VERDICTS, Selection
-from mutandis.rooms.explorer.views import Lens, Person, TwoAudits, draw_dots
+from mutandis.rooms.explorer.views import Lens, TwoAudits
 from tests.tables import LEVELS, LOAN, audit_people, people_with_answers, people_with_rates
 
 if TYPE_CHECKING:
@@ -210,17 +209,6 @@ def test_people_are_in_the_order_of_their_levels() -> None:
     assert places == sorted(places, reverse=True)
 
 
-def test_dots_are_filled_from_her_own_level_on() -> None:
-    found = _ordered()
-    document = case_document(found, int(found.findings()["id"].iloc[0]))
-    own = document.complainant.outcome
-    group = document.parts[0].groups[0]
-    dots = draw_dots(group, document.words, own).dots
-    people = [each for each in group.members if each.role == "person"]
-    for dot, each in zip(dots, people, strict=True):
-        assert dot.refused == (LEVELS.index(each.outcome) >= LEVELS.index(own))
-
-
 SHOWN = ("p_control", "p_test", "delta_p", "ci_low", "ci_high", "p_value", "q_value", "verdict")
 
 
@@ -254,7 +242,6 @@ def test_the_page_shows_her_case(visit: Callable[[Audit], Any], loan: Audit) -> 
     members = case.groups(method, k=k)
     for group in (members.control, members.test):
         assert distance(float(group.distance.max())) in text
-    assert text.count('<circle class="dot') == len(members.control) + len(members.test)
     other = client.get(f"/person/{place}?k=10&effect=0.5").text
     there = find_with_part(loan, place, METHODS[method], 10, Fraction(1, 2))
     assert f"Δp = {signed(there.comparison.delta_p[0])}" in other
@@ -267,20 +254,6 @@ def test_methods_without_a_part_of_the_effect_say_so(
     answer = visit(loan).get("/person/0?method=st&effect=0.5")
     assert answer.status_code == 200
     assert "has no tipping point" in answer.text
-
-
-def test_dots_are_people_nearest_first(loan: Audit) -> None:
-    lens = Lens(loan)
-    document = Person(lens, lens.base, 0).document()
-    group = document.parts[0].control
-    assert group is not None
-    dots = draw_dots(group, document.words, document.complainant.outcome)
-    people = [each for each in group.members if each.role == "person"]
-    assert len(dots.dots) == len(people)
-    assert sum(dot.refused for dot in dots.dots) == group.refused
-    assert dots.farthest == people[-1].distance
-    assert [dot.farthest for dot in dots.dots].index(True) == len(people) - 1
-    assert len({(dot.x, dot.y) for dot in dots.dots}) == len(people)
 
 
 def test_the_case_file_is_that_of_the_audit(visit: Callable[[Audit], Any], loan: Audit) -> None:

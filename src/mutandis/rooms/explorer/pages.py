@@ -19,7 +19,6 @@ from mutandis.rooms.explorer.views import (
     Lens,
     Person,
     TwoAudits,
-    draw_dots,
     read_part,
 )
 from mutandis.rooms.explorer.workbench import ROLES, Draft, Trial, why_locked
@@ -132,7 +131,6 @@ class Explorer:
             most_effect=MOST_EFFECT,
             trials=trials,
             trial_refused=refused,
-            dots=lambda group: draw_dots(group, document.words, document.complainant.outcome),
             sentences=sentences,
         )
 

@@ -6,7 +6,6 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from math import sqrt
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -26,11 +25,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.auditing.audit import Audit
-    from mutandis.outcomes.outcome import Words
-    from mutandis.report.case_model import CaseDocument, GroupList
+    from mutandis.report.case_model import CaseDocument
     from mutandis.verdicts.findings import Findings
 
-__all__ = ["CHANGES", "MOST_EFFECT", "Lens", "Person", "TwoAudits", "View", "draw_dots"]
+__all__ = ["CHANGES", "MOST_EFFECT", "Lens", "Person", "TwoAudits", "View"]
 
 _T = TypeVar("_T")
 _KEPT = 8  # views; each holds one row of findings per complainant and method
@@ -169,61 +167,6 @@ def _number(query: Mapping[str, str], name: str, default: Any, kind: type[_T]) -
 
 MOST_EFFECT = 1.5
 """The largest λ: half as much again as the worldview claims."""
-
-_PER_LINE = 25
-_MOST_DOTS = 300
-_SPACE = 20  # from one dot to the next
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dot:
-    """The place of one person's dot, its size, and its title."""
-
-    x: int
-    y: int
-    radius: float
-    refused: bool
-    farthest: bool
-    title: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dots:
-    """A group as rows of dots, nearest first."""
-
-    dots: tuple[Dot, ...]
-    width: int
-    height: int
-    farthest: float | None
-    left_out: int
-
-
-def draw_dots(group: GroupList, words: Words, own: Any) -> Dots:
-    """Place a dot per person, nearest first; its area is the part of a place that they hold.
-
-    Refusals are filled; of other outcomes, those that are as the complainant's `own` or beyond.
-    """
-    people = [each for each in group.members if each.role == "person"]
-    shown = people[:_MOST_DOTS]
-    dots = tuple(
-        Dot(
-            x=_SPACE * (number % _PER_LINE) + _SPACE // 2,
-            y=_SPACE * (number // _PER_LINE) + _SPACE // 2,
-            radius=round(7.5 * max(0.4, sqrt(min(1.0, each.place))), 1),
-            refused=words.is_filled(each.outcome, own),
-            # not in the picture where only the nearest are drawn
-            farthest=number == len(people) - 1,
-            title=f"{each.person}: {each.outcome}, distance {each.distance:.4f}",
-        )
-        for number, each in enumerate(shown)
-    )
-    return Dots(
-        dots=dots,
-        width=_SPACE * min(_PER_LINE, max(1, len(shown))),
-        height=_SPACE * max(1, -(-len(shown) // _PER_LINE)),
-        farthest=max((each.distance for each in people), default=None),
-        left_out=(group.people or len(people)) - len(shown),
-    )
 
 
 def read_part(text: str) -> Fraction:

@@ -1,10 +1,9 @@
-"""Models as decision makers: ONNX, skops and pickle files, Python functions, and their reasons.
+"""Models as decision makers: ONNX, skops and pickle files, and Python functions.
 
 Extras: ``onnx``, ``skops`` and ``sklearn``, or ``models`` for all three.
 """
 
 from mutandis.rooms.models.files import (
-    explain_change,
     load_function,
     load_pickle,
     load_skops,
@@ -15,7 +14,6 @@ from mutandis.rooms.models.files import (
 from mutandis.rooms.models.onnx import load_onnx, make_onnx
 
 __all__ = [
-    "explain_change",
     "load_function",
     "load_onnx",
     "load_pickle",
