@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import mutandis as mm
 from mutandis.replication.eaamo import RUNS
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from mutandis.config.schema import MethodName
 
 LAW = RUNS[2]
@@ -111,21 +110,24 @@ RECONCILED = {
 
 
 def test_who_is_found_only_intersectionally(table: pd.DataFrame) -> None:
-    lattice = mm.audit_intersections(mm.plan(table, **SETTINGS, combine="multiple"))
-    counts = lattice.counts("cst_without", k=15).set_index("audit")["cases"]
-    assert counts.to_dict() == {
+    audits = mm.audit_intersections(mm.plan(table, **SETTINGS, combine="multiple"))
+    counts = {
+        name: each.results.summaries["cst_without", 15].counts["cases"]
+        for name, each in audits.items()
+    }
+    assert counts == {
         "race_nonwhite": 296,
         "sex": 148,
         "race_nonwhite + sex": 10,
         "race_nonwhite × sex": 149,
     }
+    people = audits["race_nonwhite × sex"].findings()["id"]
     for (method, k), expected in RECONCILED.items():
-        found = lattice.reconciliation(method, k=k).drop(columns="id")  # type: ignore[arg-type]
-        counted = found[found.any(axis=1)].value_counts()
-        assert counted.to_dict() == expected
-        only = lattice.only_intersectional(method, k=k)  # type: ignore[arg-type]
-        assert len(only) == expected[JOINT_ONLY]
-    assert len(lattice.only_intersectional("st", k=100)) == 0
+        found = pd.DataFrame(index=people)
+        for name, each in audits.items():
+            rows = each.findings(method, k=k).set_index("id")
+            found[name] = rows["verdict"].reindex(people) != "no-evidence"
+        assert found[found.any(axis=1)].value_counts().to_dict() == expected
 
 
 def test_the_page_prints_these_numbers() -> None:

@@ -53,6 +53,7 @@ class Audit:
     """A finished audit.
 
     Frames come back in the caller's own frame type (pandas, where the table was lazy or a file).
+    In all methods, `method` and `k` are the primary ones by default.
 
     Parameters
     ----------
@@ -206,11 +207,6 @@ class Audit:
 
         The primary ones have `tipping`, `grade` and `robustness`, unless the settings say that
         these are not measured, and `stays_under` and `breaks_under` where worldviews are compared.
-
-        Parameters
-        ----------
-        method, k
-            Default: the primary ones.
         """
         return self._frame(self._columns(method, k))
 
@@ -219,11 +215,6 @@ class Audit:
 
         Counterfactual columns are there for the attributes that move. An attribute with the name
         of a finding has "attribute " in front.
-
-        Parameters
-        ----------
-        method, k
-            Default: the primary ones.
         """
         return self._frame(self._people_columns(method, k))
 
@@ -323,11 +314,6 @@ class Audit:
         """Compare how far away everyone's groups are with what is usual: a row per complainant.
 
         Of several grounds, there is a row per attribute and complainant.
-
-        Parameters
-        ----------
-        method, k
-            Default: the primary ones.
         """
         parts = self.parts
         tables = {name: part.measure_support(method, k).columns() for name, part in parts.items()}
@@ -341,13 +327,7 @@ class Audit:
         return self._frame(columns)
 
     def measure_support(self, method: str | None = None, k: int | None = None) -> Support:
-        """Measure how well each complainant's groups support the comparison, on one ground.
-
-        Parameters
-        ----------
-        method, k
-            Default: the primary ones.
-        """
+        """Measure how well each complainant's groups support the comparison, on one ground."""
         from mutandis.auditing.support import measure_support
 
         chosen, size = self.plan.choose(method, k)
@@ -396,13 +376,7 @@ class Audit:
         seed: int | None = None,
         progress: Callable[[int, int], None] = _ignore,
     ) -> Audit:
-        """Return the same audit with sham audits of its headline, which documents then show.
-
-        Parameters
-        ----------
-        number, seed, progress
-            As for `sham`.
-        """
+        """Return the same audit with sham audits of its headline, which documents then show."""
         sham = self.sham(number, seed=seed, progress=progress)
         return replace(self, results=replace(self.results, sham=sham))
 
@@ -428,22 +402,6 @@ class Audit:
             `cst_matched` or `cst_without`, and the group size; default: the primary ones.
         progress
             Called with two numbers: the worlds tried, and all.
-
-        Examples
-        --------
-        >>> import mutandis as mm
-        >>> found = mm.audit(
-        ...     mm.datasets.loan(n=600, seed=1),
-        ...     outcome="LoanApproval",
-        ...     negative=-1,
-        ...     protected=mm.Protection("Gender", value=1, reference=0),
-        ...     attributes={"AnnualSalary": "continuous"},
-        ...     worldview=mm.Worldview({"AnnualSalary": mm.Linear("Gender")}),
-        ...     ks=(15,),
-        ...     uncertainty=mm.Uncertainty(refits=0),
-        ... )
-        >>> found.tipping()["grade"].value_counts().to_dict()
-        {'robust': 62, 'fragile': 31, 'sensitive': 15}
         """
         return self._frame(self.measure_tipping(method, k, progress).columns())
 
@@ -453,13 +411,7 @@ class Audit:
         k: int | None = None,
         progress: Callable[[int, int], None] = _ignore,
     ) -> Tipping:
-        """Find tipping points in their compact form, unless the results have them.
-
-        Parameters
-        ----------
-        method, k, progress
-            As for `tipping`.
-        """
+        """Find tipping points in their compact form, unless the results have them."""
         from mutandis.auditing.robustness import find_tipping
 
         chosen, size = self.plan.choose(method, k)
@@ -575,11 +527,6 @@ class Audit:
         """Return the same audit with words for its columns, values and outcomes.
 
         They change no number and no finding.
-
-        Parameters
-        ----------
-        labels
-            The words, as for `Plan.with_labels`.
         """
         plan = self.plan.with_labels(labels)
         grounds = tuple(

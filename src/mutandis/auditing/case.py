@@ -115,13 +115,7 @@ class Case:
         return found
 
     def result(self, method: str, *, k: int) -> Mapping[str, Any]:
-        """Return the row of the findings under one method and one k.
-
-        Parameters
-        ----------
-        method, k
-            What was run.
-        """
+        """Return the row of the findings under one method and one k."""
         if (method, k) not in self.results:
             raise PlanError(f"The audit did not run method {method!r} at k={k}.")
         return self.results[method, k]
@@ -130,22 +124,11 @@ class Case:
         """List the people in the control and the test group; they are searched when asked for.
 
         Of several grounds, those of the one with the weakest evidence.
-
-        Parameters
-        ----------
-        method, k
-            What was run.
         """
         return list_members(self._ground(method, k), self.place, METHODS[method], k)
 
     def balance(self, method: str, k: int) -> Pair[Mapping[str, float]]:
-        """Compare the search centers with the people around them, by attribute.
-
-        Parameters
-        ----------
-        method, k
-            What was run.
-        """
+        """Compare the search centers with the people around them, by attribute."""
         from mutandis.auditing.support import measure_balance
 
         ground, asked = self._ground(method, k), METHODS[method]
@@ -162,23 +145,11 @@ class Case:
         return grounds[int(weakest(against, worse=self.audit.plan.rule.worse)[0])]
 
     def explain(self, method: str | None = None, k: int | None = None) -> str:
-        """Describe in careful sentences what was found: the pattern, and then the own case.
-
-        Parameters
-        ----------
-        method, k
-            Default: the primary ones.
-        """
+        """Describe in careful sentences what was found: the pattern, and then the own case."""
         return f"{self.explain_pattern(method, k)} {self.explain_own_case()}"
 
     def explain_pattern(self, method: str | None = None, k: int | None = None) -> str:
-        """Describe in one sentence what was found about people like the complainant.
-
-        Parameters
-        ----------
-        method, k
-            Default: the primary ones.
-        """
+        """Describe in one sentence what was found about people like the complainant."""
         primary_method, primary_k = self.audit.plan.settings.primary
         method, k = method or primary_method, primary_k if k is None else k
         return explain(self.result(method, k=k), method, k, self.audit.plan)

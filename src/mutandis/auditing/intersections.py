@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from mutandis.errors import PlanError, printable
-from mutandis.frames import columns_of, to_frame
+from mutandis.errors import PlanError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Iterator
 
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
-    from mutandis.config.schema import MethodName
-    from mutandis.data.protection import Protection
 
-__all__ = ["Intersections", "audit_intersections"]
+__all__ = ["audit_intersections"]
 
 # with more, there are too many combinations to reconcile by eye (and most have no rows)
 _MOST = 3
 
 
-def audit_intersections(plan: Plan) -> Intersections:
+def audit_intersections(plan: Plan) -> dict[str, Audit]:
     """Audit each of two or three protected attributes, and every way to combine them.
+
+    The audits are returned by name: a for one attribute, a + b for multiple discrimination on both,
+    a × b for the intersection.
 
     Parameters
     ----------
@@ -39,7 +34,8 @@ def audit_intersections(plan: Plan) -> Intersections:
 
     Examples
     --------
-    Two attributes, each of which raises the refusals a little:
+    Two attributes, each of which raises the refusals a little. Who is found by the intersection
+    and by neither attribute alone?
 
     >>> import numpy as np
     >>> import mutandis as mm
@@ -61,14 +57,12 @@ def audit_intersections(plan: Plan) -> Intersections:
     ...     ks=(15,),
     ...     evidence=mm.Evidence(primary=("cst_without", 15)),
     ... )
-    >>> found = mm.audit_intersections(plan)
-    >>> print(found.counts()[["audit", "complainants", "cases"]].to_string(index=False))
-            audit  complainants  cases
-            black           221     32
-            woman           206     38
-    black + woman           113     14
-    black × woman           113     46
-    >>> len(found.only_intersectional())
+    >>> audits = mm.audit_intersections(plan)
+    >>> tables = {name: each.findings() for name, each in audits.items()}
+    >>> cases = {name: set(rows["id"][rows["delta_p"] > 0]) for name, rows in tables.items()}
+    >>> {name: len(ids) for name, ids in cases.items()}
+    {'black': 32, 'woman': 38, 'black + woman': 14, 'black × woman': 46}
+    >>> len(cases["black × woman"] - cases["black"] - cases["woman"])
     28
     """
     if not 2 <= len(plan.protections) <= _MOST:
@@ -81,103 +75,14 @@ def audit_intersections(plan: Plan) -> Intersections:
             "The plan was made with counterfactuals=, one table for one intervention. "
             "Intersections have several interventions: make it with worldview=."
         )
-    plans = {name: each for size in _sizes(plan) for name, each in _combined(plan, size)}
-    return Intersections(audits={name: each.run() for name, each in plans.items()})
+    return {name: each.run() for name, each in dict(_combined(plan)).items()}
 
 
-def _sizes(plan: Plan) -> range:
-    return range(1, len(plan.protections) + 1)
-
-
-def _combined(plan: Plan, size: int) -> Iterator[tuple[str, Plan]]:
-    """Yield the plans of so many attributes: a, a + b (multiple) and a × b (intersectional)."""
-    several: Sequence[Protection]
-    for several in combinations(plan.protections, size):
-        names = [each.attribute for each in several]
-        if size == 1:
-            yield names[0], plan.restricted_to(several, None)
-        else:
+def _combined(plan: Plan) -> Iterator[tuple[str, Plan]]:
+    for each in plan.protections:
+        yield each.attribute, plan.restricted_to([each], None)
+    for size in range(2, len(plan.protections) + 1):
+        for several in combinations(plan.protections, size):
+            names = [each.attribute for each in several]
             yield " + ".join(names), plan.restricted_to(several, "multiple")
             yield " × ".join(names), plan.restricted_to(several, "intersectional")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class Intersections:
-    """Audits of several protected attributes: each alone, and all ways to combine them.
-
-    Parameters
-    ----------
-    audits
-        The audits by name: a for one attribute, a + b for multiple, a × b for intersectional.
-    """
-
-    audits: Mapping[str, Audit]
-
-    def counts(self, method: MethodName | None = None, *, k: int | None = None) -> Any:
-        """Count the cases of every audit under one method and k.
-
-        Parameters
-        ----------
-        method, k
-            Default: the primary ones.
-        """
-        rows = []
-        for name, each in self.audits.items():
-            chosen, size = each.plan.choose(method, k)
-            counts = each.results.summaries[chosen.name, size].counts
-            rows.append({"audit": name, "kind": _kind(each), **counts})
-        return self._frame(columns_of(rows))
-
-    def reconciliation(self, method: MethodName | None = None, *, k: int | None = None) -> Any:
-        """Show which audits find each person who is protected on every attribute.
-
-        The table has a row per person and a column per audit: whether it finds evidence.
-
-        Parameters
-        ----------
-        method, k
-            Default: the primary ones.
-        """
-        ids, found = self._found(method, k)
-        return self._frame({"id": ids, **found})
-
-    def only_intersectional(
-        self, method: MethodName | None = None, *, k: int | None = None
-    ) -> NDArray[Any]:
-        """Return the ids of people whom some intersection finds, and no single attribute.
-
-        Parameters
-        ----------
-        method, k
-            Default: the primary ones.
-        """
-        ids, found = self._found(method, k)
-        together, alone = (
-            np.any([found[n] for n, each in self.audits.items() if _kind(each) == kind], axis=0)
-            for kind in ("intersectional", "single")
-        )
-        return np.asarray(ids[together & ~alone])
-
-    def _found(
-        self, method: MethodName | None, k: int | None
-    ) -> tuple[NDArray[Any], dict[str, NDArray[np.bool_]]]:
-        *_, last = self.audits.values()
-        rows = last.study.people
-        found = {}
-        for name, each in self.audits.items():
-            places = np.searchsorted(each.study.people, rows)
-            chosen, size = each.plan.choose(method, k)
-            found[name] = each.results.summaries[chosen.name, size].strength[places] > 0
-        return last.plan.population.ids[rows], found
-
-    def _frame(self, columns: Mapping[str, Any]) -> Any:
-        *_, last = self.audits.values()
-        return to_frame(columns, last.plan.population.source)
-
-    def __repr__(self) -> str:
-        """Name the audits."""
-        return printable(f"Audits of {', '.join(self.audits)}")
-
-
-def _kind(audit: Audit) -> str:
-    return audit.plan.combine or "single"

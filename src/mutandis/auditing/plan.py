@@ -234,22 +234,6 @@ class Plan:
         ----------
         labels
             The words; columns and values must be those of the audit.
-
-        Examples
-        --------
-        >>> import mutandis as mm
-        >>> plan = mm.plan(
-        ...     mm.datasets.loan(n=400, seed=1),
-        ...     outcome="LoanApproval",
-        ...     negative=-1,
-        ...     protected=mm.Protection("Gender", value=1, reference=0),
-        ...     attributes={"AnnualSalary": "continuous"},
-        ...     ks=(10,),
-        ... )
-        >>> words = {"negative": "refused a loan", "positive": "granted a loan"}
-        >>> found = plan.with_labels(mm.Labels(outcome=words)).run()
-        >>> found.case(found.findings()["id"].iloc[0]).explain_own_case().splitlines()[0][:65]
-        'Own case: not known. Complainant 1 was refused a loan (outcome -1'
         """
         if not isinstance(labels, Labels):
             raise PlanError(
@@ -272,15 +256,7 @@ class Plan:
         return self.worldview.check(self.population, protected=first, do=self.do)
 
     def restricted_to(self, protections: Sequence[Protection], combine: Combine | None) -> Plan:
-        """Plan the same audit about some of the protections, combined in another way.
-
-        Parameters
-        ----------
-        protections
-            Some of the protections of this plan.
-        combine
-            How they are combined.
-        """
+        """Plan the same audit about some of the protections, combined in another way."""
         similarity = self.settings.similarity
         spaces = draw_spaces(
             protections, self.population, combine=combine, test_space=similarity.test_space
@@ -313,13 +289,7 @@ class Plan:
         )
 
     def choose(self, method: str | None, k: int | None) -> tuple[Method, int]:
-        """Take the method and k that are asked for, where they are run; default: the primary.
-
-        Parameters
-        ----------
-        method, k
-            The method and the group size; None: the primary ones.
-        """
+        """Take the method and k that are asked for, where they are run; default: the primary."""
         primary_method, primary_k = self.settings.primary
         name, size = method or primary_method, primary_k if k is None else k
         names = [each.name for each in self.methods]
