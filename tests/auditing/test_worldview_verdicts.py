@@ -294,12 +294,14 @@ def test_results_remember_them(base: Path) -> None:
 
 @pytest.mark.slow
 def test_compared_later_they_are_as_if_asked_for(base: Path, results: Path) -> None:
-    answer = run("compare", results, results.parent / "bank.yaml", "--variants")
+    saved, before = results.parent / "saved", (results / "audit.json").read_bytes()
+    answer = run("compare", results, results.parent / "bank.yaml", "--variants", "--save", saved)
     assert answer.exit_code == 0, answer.output
+    assert (results / "audit.json").read_bytes() == before
     assert "CST (matched), k = 15, under 6 worldviews" in answer.output
     there, here = (
         {each.relative_to(path).as_posix(): each for each in path.rglob("*") if each.is_file()}
-        for path in (base / "asked", results)
+        for path in (base / "asked", saved)
     )
     assert set(there) == set(here)
     for name, path in here.items():
@@ -310,81 +312,39 @@ def test_compared_later_they_are_as_if_asked_for(base: Path, results: Path) -> N
     other = json.loads(there["audit.json"].read_text(encoding="utf-8"))
     for name in ("settings", "provenance", "robustness", "diagnostics"):
         assert record[name] == other[name], name
-    assert mm.verify_results(results, rerun=True).differences == ()
+    assert mm.verify_results(saved, rerun=True).differences == ()
     # what is there is shown, and a further one is added
-    again = run("compare", results, "--json")
+    again = run("compare", saved, "--json")
     assert json.loads(again.stdout)["worldviews"] == record["robustness"]["worldviews"]
     mm.Worldview({"AccountBalance": mm.Linear("Gender")}).write(results.parent / "third.yaml")
-    further = run("compare", results, results.parent / "third.yaml", "--json")
+    further = run("compare", saved, results.parent / "third.yaml", "--json")
     names = [each["name"] for each in json.loads(further.stdout)["worldviews"]]
     assert "bank = AccountBalance is a root = AccountBalance is resolving" in names
     assert any(name.startswith("third") for name in names)
-    assert mm.verify_results(results, rerun=True).differences == ()
-    answer = run("case", results, str(mm.open_results(results).findings()["id"].iloc[0]))
-    assert answer.exit_code == 0, answer.output
-    assert mm.verify_results(results, rerun=True).differences == ()
 
 
 def test_people_are_written(results: Path, tmp_path: Path) -> None:
     people, robust = tmp_path / "people.csv", tmp_path / "robust.csv"
-    answer = run("compare", results, results.parent / "bank.yaml", "--out", people, "--json")
+    saved = tmp_path / "saved"
+    bank = results.parent / "bank.yaml"
+    answer = run("compare", results, bank, "--out", people, "--save", saved, "--json")
     assert answer.exit_code == 0, answer.output
     breaks = json.loads(answer.stdout)["worldviews"][1]["breaks"]
     assert breaks == (pd.read_csv(people)["breaks_under"] == "bank").sum() > 0
-    answer = run("robustness", results, "--out", robust)
+    answer = run("robustness", saved, "--out", robust)
     assert "under every worldview that was compared" in answer.output
     assert "breaks_under" in pd.read_csv(robust).columns
 
 
-def refused(answer: Any, kind: type[Exception], words: str) -> None:
-    assert isinstance(answer.exception, kind), answer.output
-    assert words in str(answer.exception)
-
-
-def test_what_would_be_lost_is_not_written_over(
-    results: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = (results / "audit.json").read_bytes()
-    refused(run("compare", results), PlanError, "add --variants")
-    with monkeypatch.context() as patch:
-        patch.setattr(saved_audit, "current_versions", lambda: {"mutandis": "0.0"})
-        refused(run("compare", results, "--variants"), OutputError, "other versions")
-    audit = mm.open_results(results)
-    audit.case_file(audit.findings()["id"].iloc[0])
-    answer = run("case", results, str(audit.findings()["id"].iloc[0]))
-    assert answer.exit_code == 0, answer.output
-    refused(run("compare", results, "--variants"), OutputError, "holds case files")
-    shutil.rmtree(results / "cases")
-    (results / "counts.csv").write_text("x", encoding="utf-8")
-    refused(run("compare", results, "--variants"), OutputError, "were changed")
-    assert (results / "audit.json").read_bytes() == before
-
-
-def test_signed_results_stay_signed(results: Path, tmp_path: Path) -> None:
-    ed25519 = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.ed25519")
-    from cryptography.hazmat.primitives import serialization as form
-
-    def write(name: str) -> Any:
-        key = ed25519.Ed25519PrivateKey.generate()
-        plain = form.NoEncryption()
-        private = key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, plain)
-        (tmp_path / name).write_bytes(private)
-        public = key.public_key().public_bytes(
-            form.Encoding.PEM, form.PublicFormat.SubjectPublicKeyInfo
-        )
-        (tmp_path / f"{name}.pub").write_bytes(public)
-        return tmp_path / name
-
-    key, other = write("one"), write("other")
-    shutil.rmtree(results)
-    (results.parent / "audit.yaml").write_text(AUDIT, encoding="utf-8")
-    answer = run("audit", results.parent / "audit.yaml", "--out", results, "--sign", key)
-    assert answer.exit_code == 0, answer.output
-    refused(run("compare", results, "--variants"), OutputError, "are signed")
-    refused(run("compare", results, "--variants", "--sign", other), OutputError, "with this key")
-    answer = run("compare", results, "--variants", "--sign", key)
-    assert answer.exit_code == 0, answer.output
-    assert mm.verify_results(results, key=tmp_path / "one.pub").differences == ()
+def test_results_are_not_written_over(results: Path) -> None:
+    for arguments, kind, words in (
+        ((), PlanError, "add --variants"),
+        (("--variants", "--save", results), OutputError, "holds results already"),
+    ):
+        answer = run("compare", results, *arguments)
+        assert isinstance(answer.exception, kind), answer.output
+        assert words in str(answer.exception)
+    assert mm.verify_results(results).differences == ()
 
 
 def test_verdicts_of_another_kind_are_damage(base: Path, tmp_path: Path) -> None:

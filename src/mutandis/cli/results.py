@@ -221,18 +221,18 @@ def compare(
         typer.Option("--variants", help="Also try variants that differ in one choice each."),
     ] = False,
     out: PeopleFile = None,
+    save: Annotated[
+        Path | None, typer.Option(help="A new folder for the results with the answer in them.")
+    ] = None,
     sign: Sign = None,
     trust_code: TrustCode = False,
     json: Json = False,
 ) -> None:
-    """Run an audit under other worldviews: which verdicts stay, and which choice breaks them.
-
-    The results are written anew with the answer in them.
-    """
+    """Run an audit under other worldviews: which verdicts stay, and which choice breaks them."""
     from mutandis.auditing.robustness import add_robustness
     from mutandis.store.files import write_csv
     from mutandis.store.results_folder import read_key
-    from mutandis.store.saved_audit import open_results, save_again
+    from mutandis.store.saved_audit import open_results, save_audit
 
     key = read_key(sign, "private")
     with collected_notes(show=not json), progress_bars() as bar:
@@ -242,7 +242,6 @@ def compare(
             audit = audit.with_worldviews(
                 given, variants=variants, progress=bar("Auditing under worldviews")
             )
-            save_again(audit, folder, key=key)
         found = audit.results.worldviews
         if found is None:
             raise PlanError(
@@ -253,8 +252,10 @@ def compare(
             known = add_robustness(audit, audit.results.headline).robustness
             line = {} if known is None else {"robustness": known.line}
             write_csv(out, {**found.columns(), **line})
+        if save is not None:
+            save_audit(audit, save, key=key)
     data = {"method": found.method, "k": found.k, **found.as_dict()}
-    answer(data, _describe_comparison(found, folder), as_json=json)
+    answer(data, _describe_comparison(found, save), as_json=json)
 
 
 def _read(paths: Sequence[Path], *, trust_code: bool) -> dict[str, Worldview]:
@@ -277,7 +278,7 @@ def _read(paths: Sequence[Path], *, trust_code: bool) -> dict[str, Worldview]:
     return found
 
 
-def _describe_comparison(found: WorldviewVerdicts, folder: Path) -> Iterator[str]:
+def _describe_comparison(found: WorldviewVerdicts, saved: Path | None) -> Iterator[str]:
     from mutandis.engine.methods import METHODS
 
     yield f"{METHODS[found.method].title}, k = {found.k}, under {len(found.names)} worldviews\n"
@@ -296,5 +297,6 @@ def _describe_comparison(found: WorldviewVerdicts, folder: Path) -> Iterator[str
     for number, people in found.count_stays().items():
         yield f"  {number:>3} of {len(found.names)}: {people:,}"
     yield "\nNo count is a probability: these worldviews are not a sample of anything."
-    yield f"\nThe results in {folder} now include this: findings, report, later case files."
-    yield f"Next: {invocation()} explore {folder}"
+    if saved is not None:
+        yield f"\nThe results in {saved} include this: findings, report, later case files."
+        yield f"Next: {invocation()} explore {saved}"

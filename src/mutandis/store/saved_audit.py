@@ -18,7 +18,6 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from shutil import copyfile
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +27,7 @@ from mutandis.auditing.answer import Answer
 from mutandis.auditing.audit import Audit
 from mutandis.auditing.counterfactual_table import CounterfactualTable
 from mutandis.auditing.plan import Origin
-from mutandis.auditing.provenance import Provenance, current_versions, hash_population
+from mutandis.auditing.provenance import Provenance, hash_population
 from mutandis.auditing.results import Ground, assess
 from mutandis.auditing.robustness import (
     Tipping,
@@ -42,7 +41,7 @@ from mutandis.auditing.run import refits_once, study_of
 from mutandis.auditing.sham import ShamAudits
 from mutandis.auditing.worldviews import WorldviewVerdicts
 from mutandis.config.yaml import read_yaml, write_yaml
-from mutandis.data.columns import Categories, Numbers, frozen, jsonable, plain_value
+from mutandis.data.columns import Categories, Numbers, frozen, plain_value
 from mutandis.data.population import Population, patch_rows
 from mutandis.decision.maker import DescribedMaker, query_records, required_columns
 from mutandis.engine.engine import Engine
@@ -55,12 +54,10 @@ from mutandis.limits import explain_limit, limit, open_regular, unpacked_bytes
 from mutandis.store.audit_file import SavedInputs, added_sections, read_plan_text, write_plan
 from mutandis.store.files import hash_file, write_csv, write_findings
 from mutandis.store.output_folder import (
-    locked_folder,
     output_folder,
     recover_output,
 )
 from mutandis.store.results_folder import (
-    CASES,
     COUNTS,
     FINDINGS,
     PLOTS,
@@ -69,10 +66,8 @@ from mutandis.store.results_folder import (
     REPORT,
     SCHEMAS,
     STATE,
-    find_differences,
     is_audit_folder,
     read_record,
-    signature_of,
     write_record,
 )
 
@@ -91,7 +86,6 @@ if TYPE_CHECKING:
 __all__ = [
     "open_results",
     "same_state",
-    "save_again",
     "save_audit",
     "write_files",
 ]
@@ -123,53 +117,6 @@ def save_audit(
         write_files(temporary, audit, out=folder, notes=notes, progress=progress)
         if key is not None:
             key.sign(temporary / RECORD)
-
-
-def save_again(audit: Audit, folder: Path, *, key: RecordKey | None = None) -> None:
-    """Write results anew for an audit that was opened from them, and that has more to say now.
-
-    Signed results stay signed, by the same key. Case files that were made of the results as they
-    were would be of other results.
-    """
-    with locked_folder(folder):
-        record = read_record(folder)
-        _check_same_results(record, audit, key)
-        with output_folder(folder, replace=True, known=is_audit_folder) as temporary:
-            if QUERIES in record.outputs:
-                copyfile(folder / QUERIES, temporary / QUERIES)
-            write_files(temporary, audit, out=folder, notes=record.data["notes"])
-            if key is not None:
-                key.sign(temporary / RECORD)
-
-
-def _check_same_results(record: AuditRecord, audit: Audit, key: RecordKey | None) -> None:
-    folder = record.folder
-    differences = find_differences(record)
-    before, now = record.data["provenance"], audit.provenance
-    if differences or before["data"] != jsonable(now.as_dict()["data"]):
-        raise OutputError(
-            f"The results in {str(folder)!r} are not those that were opened, or were changed. Run "
-            "the audit again."
-        )
-    if before["versions"] != current_versions():
-        raise OutputError(
-            f"The results in {str(folder)!r} were made by other versions of mutandis, Python or "
-            "the libraries that compute, and would be written by two. Run the audit again."
-        )
-    if (folder / CASES).exists():
-        raise OutputError(
-            f"{str(folder / CASES)!r} holds case files, which say nothing of what is added now. "
-            "Move them away, and write them again afterwards."
-        )
-    path = folder / RECORD
-    if key is None and signature_of(path).exists():
-        raise OutputError(
-            f"The results in {str(folder)!r} are signed, and would no longer be: add --sign "
-            "KEYFILE (in Python: sign=)."
-        )
-    fault = None if key is None else key.find_fault(path)
-    if fault == "is not signed with this key":
-        raise OutputError(f"{str(path)!r} {fault}. Run the audit again with --sign.")
 
 
 def write_files(
@@ -241,7 +188,7 @@ def _record(
         "files": dict(origin.files),
         "provenance": audit.provenance.as_dict(),
         "diagnostics": None if diagnosis is None else diagnosis.as_dict(),
-        "answer": jsonable([each.as_dict() for each in audit.answers]),
+        "answer": [each.as_dict() for each in audit.answers],
         "disagreement": audit.disagreement,
         "sham": None if results.sham is None else results.sham.as_dict(),
         "robustness": _robustness(audit),
