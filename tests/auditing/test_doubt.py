@@ -13,7 +13,6 @@ import pytest
 
 import mutandis as mm
 from mutandis.errors import MutandisWarning, PlanError
-from mutandis.verdicts.findings import COLUMNS
 from tests.tables import LOAN
 
 WORLDVIEW = LOAN["worldview"]
@@ -131,20 +130,6 @@ def test_a_verdict_share_is_what_auditing_each_refit_gives(doubted: Doubted) -> 
         ("significant-adjusted", False),
         ("significant-adjusted", True),
     }
-
-
-def test_doubt_changes_nothing_in_the_papers_methods(decisions: pd.DataFrame) -> None:
-    plain, doubted = (
-        mm.audit(
-            decisions,
-            **SETTINGS,
-            uncertainty=mm.Uncertainty(refits=refits, tipping=False),
-        ).findings("cst_without", k=20)
-        for refits in (0, 3)
-    )
-    assert tuple(plain.columns) == COLUMNS
-    assert tuple(doubted.columns) == (*COLUMNS, "verdict_share", "fragile")
-    pd.testing.assert_frame_equal(plain, doubted[list(COLUMNS)], check_exact=True)
 
 
 def test_small_tables_are_doubted_unasked(decisions: pd.DataFrame) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -316,22 +315,3 @@ def test_counterfactuals_that_are_the_facts_make_cst_st(situation: Situation) ->
     for k in situation.ks:
         assert audit.findings("cst_without", k=k).equals(audit.findings("st", k=k))
     assert audit.counts().set_index("method").loc["cf", "cases"].tolist() == [0, 0, 0]
-
-
-@pytest.mark.slow
-@settings(max_examples=20, deadline=None)
-@given(situation=situations())
-def test_groups_nest_as_k_grows(situation: Situation) -> None:
-    audit = situation.audit()
-    for who in audit.findings("st", k=1)["id"]:
-        case = audit.case(who)
-        for method in ("st", "cst_without", "cst_with"):
-            for smaller, larger in pairwise(situation.ks):
-                few, many = case.groups(method, k=smaller), case.groups(method, k=larger)
-                for less, more in ((few.control, many.control), (few.test, many.test)):
-                    places = dict(zip(more.ids, more.place, strict=True))
-                    held = zip(less.ids, less.place, strict=True)
-                    assert all(places[member] >= place for member, place in held)
-                result, wider = case.result(method, k=smaller), case.result(method, k=larger)
-                assert result["radius_test"] <= wider["radius_test"]
-                assert result["radius_control"] <= wider["radius_control"]
