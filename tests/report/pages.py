@@ -78,7 +78,7 @@ def check_page(html: str) -> Page:
             assert attributes["href"].startswith("#")
             referred.append(attributes["href"][1:])
         assert set(referred) <= set(ids)
-    assert html.count("<style") == html.count("<title>") == 1
+    assert html.count("<style") == html.count("<body>") == 1
     style = html.split("<style>")[1].split("</style>", maxsplit=1)[0]
     assert "url(" not in style
     assert "@import" not in style
@@ -94,10 +94,10 @@ def check_page(html: str) -> Page:
     assert all(each.get("scope") in {"col", "row", "colgroup"} for each in page.all("th"))
     assert len(page.all("caption")) == len(page.all("table"))
     drawings = page.all("svg")
-    assert len(drawings) == len(page.all("figure")) == len(page.all("desc"))
+    assert len(drawings) == len(page.all("figure"))
     for drawing in drawings:
         assert drawing["role"] == "img"
-        assert len(drawing["aria-labelledby"].split()) == 2
+        assert len(drawing["aria-label"]) > 50
     return page
 
 

@@ -28,6 +28,7 @@ COLOURS = {
     "alone": "#d9a441",
     "quiet": "#5f5a50",
 }
+NAMESPACE = "http://www.w3.org/2000/svg"
 INK = "#222222"
 SIZE = 10.0
 DASHED = "6 3"
@@ -83,14 +84,23 @@ def element(
 
 
 def sheet(
-    parts: Iterable[str], *, width: float, height: float, unit: str, **attributes: Any
-) -> str:
-    """Write a whole drawing on white, with its lengths in a unit of CSS."""
+    parts: Iterable[str],
+    *,
+    title: str,
+    width: float,
+    height: float,
+    unit: str,
+    description: str = "",
+    **attributes: Any,
+) -> Picture:
+    """Draw on a white sheet, with its lengths in a unit of CSS."""
+    words = {"title": printable(title), "desc": description}
+    known = [element(tag, text=text) for tag, text in words.items() if text]
     ground = element("rect", width=width, height=height, fill="#ffffff")
     drawn = element(
         "svg",
-        [f"\n{part}" for part in (ground, *parts)],
-        xmlns="http://www.w3.org/2000/svg",
+        [f"\n{part}" for part in (*known, ground, *parts)],
+        xmlns=NAMESPACE,
         viewBox=f"0 0 {number(width)} {number(height)}",
         width=f"{number(width)}{unit}",
         height=f"{number(height)}{unit}",
@@ -98,7 +108,7 @@ def sheet(
         font_family=FONTS,
         **attributes,
     )
-    return f"{drawn}\n"
+    return Picture(f"{drawn}\n", title)
 
 
 def printable(name: str) -> str:
@@ -224,9 +234,7 @@ class Chart:
         )
 
     def picture(self, title: str) -> Picture:
-        """Write the chart."""
-        parts = (element("title", text=printable(title)), *self._shapes)
-        return Picture(sheet(parts, width=self.width, height=self.height, unit="pt"), title)
+        return sheet(self._shapes, title=title, width=self.width, height=self.height, unit="pt")
 
 
 def _way(points: Iterable[Point]) -> str:

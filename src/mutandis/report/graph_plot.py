@@ -6,7 +6,6 @@ place of its neighbours (Sugiyama, Tagawa and Toda 1981).
 
 from __future__ import annotations
 
-import zlib
 from collections import defaultdict
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,7 +14,6 @@ from mutandis.errors import PlanError
 from mutandis.report.chart import (
     BASELINE,
     INK,
-    Picture,
     element,
     number,
     printable,
@@ -28,6 +26,7 @@ from mutandis.scm.graph import Graph
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+    from mutandis.report.chart import Picture
     from mutandis.scm import Worldview
 
 _FONT, _SMALL = 14.0, 12.0
@@ -150,7 +149,7 @@ def draw_worldview(
         nodes.append(_Node(label(name), "outcome" if name == outcome else kind))
     last = None if outcome is None else place[outcome]
     layers = _layers(len(nodes), arrows, hidden=len(worldview.latents), last=last)
-    return Picture(_render(nodes, arrows, layers), "Worldview")
+    return _render(nodes, arrows, layers)
 
 
 def _layers(nodes: int, arrows: _Arrows, *, hidden: int, last: int | None) -> list[int]:
@@ -299,8 +298,8 @@ def _crossings(rows: Sequence[Sequence[_Vertex]], after: _Near) -> int:
     return count
 
 
-def _render(nodes: Sequence[_Node], arrows: _Arrows, layers: Sequence[int]) -> str:
-    """Write the drawing to the right if that fits on a page, else downwards if that is narrower."""
+def _render(nodes: Sequence[_Node], arrows: _Arrows, layers: Sequence[int]) -> Picture:
+    """Draw to the right if that fits on a page, else downwards if that is narrower."""
     layout = _Layout(nodes, arrows, layers, downwards=False)
     if layout.size[0] + 2 * _MARGIN > _PAGE:
         down = _Layout(nodes, arrows, layers, downwards=True)
@@ -308,22 +307,18 @@ def _render(nodes: Sequence[_Node], arrows: _Arrows, layers: Sequence[int]) -> s
     width, height = layout.paper
     room = max(width, _LEGEND_WIDTH)
     legend, below = _legend(nodes, arrows, top=2 * _MARGIN + height, width=room)
-    about = _described(nodes, arrows)
-    # several drawings may share a page: their ids must not
-    own = f"worldview-{zlib.crc32(about.encode()):08x}"
     shift = f"translate({number((room - width) / 2)},0)"
     parts = [
-        element("title", text="Worldview", id=f"{own}-title"),
-        element("desc", text=about, id=f"{own}-desc"),
         element("g", [*_draw_arrows(layout, arrows), *_draw_nodes(layout)], transform=shift),
         element("g", legend, class_="legend", font_size=_SMALL, fill="#333333"),
     ]
     return sheet(
         parts,
+        title="Worldview",
+        description=_described(nodes, arrows),
         width=room + 2 * _MARGIN,
         height=height + below + 3 * _MARGIN,
         unit="",
-        aria_labelledby=f"{own}-title {own}-desc",
         font_size=_FONT,
     )
 
