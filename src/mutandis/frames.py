@@ -105,25 +105,17 @@ def check_columns(names: Iterable[str], have: list[str]) -> None:
 
 
 class EncodedTable:
-    """A pandas frame some of whose categoricals stand for ordinary text.
+    """A table read into arrays; the named columns are text, held as codes.
 
-    Text kept as codes lets ten million decisions fit into memory. Files have no categoricals of
-    their own, so decision makers, and whoever else receives the table, get text. The frame is
-    handed over: its maker must not write to it afterwards.
-
-    A table that was read into arrays becomes a frame when one is asked for: pandas takes long to
-    load. An array is masked where values are missing; that of text is one of codes, with the
-    levels that they stand for.
+    Text kept as codes lets ten million decisions fit into memory; decision makers, and whoever else
+    receives the table, get text. The arrays become a pandas frame when one is asked for: pandas
+    takes long to load. An array is masked where values are missing; text is an array of codes with
+    the levels that they count. Its maker must not write to the arrays afterwards.
     """
 
-    def __init__(
-        self,
-        *,
-        frame: pd.DataFrame | None = None,
-        text: frozenset[str] = frozenset(),
-        arrays: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.text, self.arrays, self._frame = text, dict(arrays or {}), frame
+    def __init__(self, arrays: Mapping[str, Any], *, text: frozenset[str]) -> None:
+        self.text, self.arrays = text, dict(arrays)
+        self._frame: pd.DataFrame | None = None
 
     @property
     def frame(self) -> pd.DataFrame:

@@ -18,6 +18,7 @@ import mutandis as mm
 from mutandis.engine.tally import Sums
 from mutandis.errors import PlanError
 from mutandis.outcomes.binary import REFUSED
+from mutandis.outcomes.intervals import Shares
 from mutandis.outcomes.measures import MEASURES, Measure
 from mutandis.outcomes.outcome import Comparison, Rule
 from mutandis.verdicts.compare import compare
@@ -373,7 +374,7 @@ def test_the_statistic_falls(name: Any) -> None:
             people=people,
             doubt=float(rng.choice([0.0, rng.uniform(0, 0.02)])),
         )
-        counts = measure.shares(share(x, n_control), test)
+        counts = Shares.of(*measure._counted(share(x, n_control), test))
         many = type(counts)(*(np.full(len(grid), column[0]) for column in counts))
         curve = measure.statistic(many, grid)
         near = np.abs(curve[1:]) < 6  # farther out than any level that is asked for

@@ -170,11 +170,6 @@ def _risk_terms(control: Sums, test: Sums, factor: int) -> Terms:
     return refused * places_test, refused_test * places
 
 
-def _selection_terms(control: Sums, test: Sums, factor: int) -> Terms:
-    refused, places, refused_test, places_test = _wholes(control, test, factor)
-    return (places - refused) * places_test, (places_test - refused_test) * places
-
-
 def _odds_terms(control: Sums, test: Sums, factor: int) -> Terms:
     refused, places, refused_test, places_test = _wholes(control, test, factor)
     return refused * (places_test - refused_test), refused_test * (places - refused)
@@ -247,7 +242,7 @@ class Measure:
 
     def values(self, control: Sums, test: Sums) -> Floats:
         """Compute it from exact shares: infinite where it divides by 0, missing where 0 by 0."""
-        numerator, denominator = self.terms(control, test, 1)
+        numerator, denominator = self.terms(*self._counted(control, test), 1)
         found = np.full(len(control.places), np.nan)
         found[np.flatnonzero(numerator > 0)] = np.inf
         whole = np.flatnonzero(denominator)
@@ -257,7 +252,7 @@ class Measure:
     def is_beyond(self, control: Sums, test: Sums, tau: Fraction) -> NDArray[np.bool_]:
         """Find where the control group is treated worse by more than τ, on integers."""
         factor = max(tau.numerator, tau.denominator)
-        numerator, denominator = self.terms(control, test, factor)
+        numerator, denominator = self.terms(*self._counted(control, test), factor)
         if not self.is_ratio:
             return exceeds(numerator, denominator, tau)
         left, right = numerator * tau.denominator, denominator * tau.numerator
@@ -285,7 +280,7 @@ class Measure:
         """Test it against τ; without `bounds`, those that take longer than the test are missing."""
         if self.statistic is None:
             return INTERVALS[interval](control, test, tau=tau, alpha=alpha, bounds=bounds)
-        shares = self.shares(control, test)
+        shares = Shares.of(*self._counted(control, test))
         found = self.statistic(shares, np.full_like(shares.p_control, tau))
         p_value = upper_tail(found if self.worse_above else -found)
         if not bounds:
@@ -311,11 +306,9 @@ class Measure:
         difference_of = miettinen_nurminen(control, test, tau=0.0, alpha=alpha)
         return replace(difference_of, p_value=p_value, measured=Bounds(low=low, high=high))
 
-    def shares(self, control: Sums, test: Sums) -> Shares:
-        """Return the shares of refusals; of approvals, where it is a ratio of them."""
-        if self.worse_above:
-            return Shares.of(control, test)
-        return Shares.of(*(_approvals(each) for each in (control, test)))
+    def _counted(self, control: Sums, test: Sums) -> tuple[Sums, Sums]:
+        """Return the sums of refusals; of approvals, where it is a ratio of them."""
+        return (control, test) if self.worse_above else (_approvals(control), _approvals(test))
 
 
 def _approvals(share: Sums) -> Sums:
@@ -348,7 +341,7 @@ _RATIOS = (
         tau="outside (0, 1]. Give the ratio (1 - p_control) / (1 - p_test) below which there is "
         "evidence, such as 0.8 for the four-fifths rule; 1 takes any (measure='selection-ratio').",
         worse_above=False,
-        terms=_selection_terms,
+        terms=_risk_terms,
         statistic=_ratio_statistic,
     ),
     Measure(

@@ -503,7 +503,7 @@ def fetch(relation: Relation) -> EncodedTable:
         array = arrays[f"c{place}"]
         read[name] = array if levels is None else (np.asarray(array), levels)
     text = frozenset(name for name, array in read.items() if isinstance(array, tuple))
-    return EncodedTable(arrays=read, text=text)
+    return EncodedTable(read, text=text)
 
 
 def _fetch_arrays(relation: Relation, columns: Sequence[str], rows: int) -> dict[str, Any]:
