@@ -92,10 +92,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def workplace(
-    good: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    good: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Workplace:
     shutil.copytree(good, tmp_path / "copy")
     return Workplace(folder=tmp_path / "copy", capture=capsys, patch=monkeypatch)
@@ -196,10 +193,7 @@ WIDE = table(lambda rows: pd.concat([rows, MANY.iloc[: len(rows)]], axis=1))
 HALF = table(lambda rows: rows.assign(Gender=[1] + [0] * (len(rows) - 1)))
 LATIN = table(lambda rows: rows.assign(Town="Köln"), encoding="latin-1")
 HEADER = b"Gender,LoanApproval,AnnualSalary,AccountBalance\n"
-TWO = both(
-    written("few.csv", b"salary\n1\n2\n"),
-    written("none.csv", b"a\n"),
-)
+TWO = both(written("few.csv", b"salary\n1\n2\n"), written("none.csv", b"a\n"))
 
 MATRIX = {
     # the audit file
@@ -353,10 +347,7 @@ JOB = config("AccountBalance: continuous", "AccountBalance: continuous, Job: nom
 JOBS = table(lambda rows: rows.assign(Job=[SECRET] + ["cook"] * (len(rows) - 1)))
 RIGHT: dict[str, tuple[Spoil, str]] = {
     "another separator": (table(lambda rows: rows, sep="|"), ""),
-    "a named encoding": (
-        both(LATIN, data("encoding: latin-1")),
-        "",
-    ),
+    "a named encoding": (both(LATIN, data("encoding: latin-1")), ""),
     "many columns": (WIDE, ""),
     "a name that appears once": (
         both(
@@ -365,10 +356,7 @@ RIGHT: dict[str, tuple[Spoil, str]] = {
         "",
     ),
     "missing values that may be dropped": (
-        both(
-            cell("AnnualSalary", None),
-            data("missing: drop"),
-        ),
+        both(cell("AnnualSalary", None), data("missing: drop")),
         "2 for 'AnnualSalary'",
     ),
 }

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from mutandis.cli.exit_codes import Stopped, explain
+from mutandis.errors import DecisionError, OutputError
 from mutandis.store.output_folder import recover_output
 from tests.cli.conftest import PLAIN as CONFIG
 from tests.cli.conftest import write_config
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from tests.conftest import Server
 
 # programs are started and ended by signals
 pytestmark = pytest.mark.slow
 
+TOOL = Path(__file__).parents[2] / "tools" / "kills.py"
 # The wall clock of a busy machine is not that of the program: what it has to stay below is far
 # above two seconds, and far below what each of these would otherwise take.
 LATE = 15
@@ -177,3 +181,66 @@ def test_a_signal_ends_a_query_of_postgresql(
         while running() and time.monotonic() < deadline:
             time.sleep(0.1)
         assert running() == 0
+
+
+# --- what nobody expected -------------------------------------------------------------------------
+
+BROKEN = """
+import sys
+from mutandis.auditing import run
+from mutandis.cli import app
+
+def fail(plan, **more):
+    raise ZeroDivisionError("Jane Doe earned 12345")
+
+run.run_plan = fail
+sys.argv = ["mutandis", *sys.argv[1:]]
+app.main()
+"""
+
+
+def run_broken(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", BROKEN, *options, "audit", str(folder / "audit.yaml")]
+    return subprocess.run(  # noqa: S603 - our own program
+        [*command, "--out", str(folder / "out")], capture_output=True, text=True, check=False
+    )
+
+
+def test_an_unexpected_error_is_named_but_not_quoted(folder: Path) -> None:
+    done = run_broken(folder)
+    assert done.returncode == 70
+    assert "ZeroDivisionError" in done.stderr
+    assert "--debug" in done.stderr
+    assert "Jane" not in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list((folder / "out").iterdir()) == []
+
+
+def test_debug_shows_where_it_happened(folder: Path) -> None:
+    done = run_broken(folder, "--debug")
+    assert "Traceback" in done.stderr
+    assert "Jane" in done.stderr
+
+
+def test_codes() -> None:
+    assert explain(OutputError("No."), []) == (2, "No.")
+    assert explain(DecisionError("It failed\n  badly."), []) == (3, "It failed badly.")
+    assert explain(KeyboardInterrupt(), [])[0] == 130
+    assert explain(MemoryError(), [])[0] == 2
+    assert explain(Stopped(143), [143])[0] == 143
+    # a library in C has made something of its own of the interruption
+    assert explain(RuntimeError("Query interrupted"), [130])[0] == 130
+
+
+def test_a_few_kills_damage_nothing() -> None:
+    done = subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-W", "ignore", str(TOOL), "--kills", "6", "--seed", "2"],
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    seen = json.loads(done.stdout)
+    assert (seen["killed"], seen["failures"], seen["reads"]["failed"]) == (6, 0, 0)
+    assert seen["reads"]["read"] > 0

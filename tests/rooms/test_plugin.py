@@ -83,9 +83,7 @@ def test_names_that_are_not_installed_are_refused() -> None:
 
 
 @pytest.mark.usefixtures("installed")
-def test_built_in_names_come_first_and_cannot_be_replaced(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_built_in_names_come_first_and_cannot_be_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     assert registry.names("distance")[0] == "gower"
     assert registry.names("distance")[-1] == "coarse"
     with pytest.raises(SettingsError, match="'gower' is built in"):

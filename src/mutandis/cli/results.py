@@ -217,8 +217,7 @@ def compare(
     ] = None,
     *,
     variants: Annotated[
-        bool,
-        typer.Option("--variants", help="Also try variants that differ in one choice each."),
+        bool, typer.Option("--variants", help="Also try variants that differ in one choice each.")
     ] = False,
     out: PeopleFile = None,
     save: Annotated[

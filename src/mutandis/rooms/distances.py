@@ -168,9 +168,7 @@ def _fit_hvdm(embedding: Embedding, attributes: Attributes, learn: Learn) -> Emb
     ratios = tuple(t.length(unit) / a.length for t, a in zip(terms, axes, strict=True))
     tables = _value_tables(embedding, weights, sample, float(unit))
     move = Curved(
-        numbers=ratios,
-        tables=tuple(tables.values()),
-        columns=(*names_of(axes), *_owners(tables)),
+        numbers=ratios, tables=tuple(tables.values()), columns=(*names_of(axes), *_owners(tables))
     )
     rules = {term.name: rule_of(term, unit) for term in terms} | _learned(embedding.nominal, sample)
     return replace(embedding, metric=squares(unit, move), own_rules=rules)

@@ -27,12 +27,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium: apt-get install chromium"),
 ]
-PATHS = (
-    "/",
-    "/people?is:verdict=evidence",
-    "/person/{place}",
-    "/workbench",
-)
+PATHS = ("/", "/people?is:verdict=evidence", "/person/{place}", "/workbench")
 LOOKS = [("light", 1280), ("dark", 400)]
 
 Open = Callable[..., Any]

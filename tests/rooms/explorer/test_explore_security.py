@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import threading
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from html.parser import HTMLParser
 from typing import Any
@@ -286,51 +284,3 @@ def test_a_slow_client_is_hung_up_on(
             "Content-Length: 9\r\n\r\nabc".encode()
         )
         assert slow.recv(100).startswith(b"HTTP/1.1 408")
-
-
-@pytest.fixture
-def many_files() -> Iterator[None]:
-    """Let the process hold both ends of a thousand connections."""
-    import resource
-
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 4096
-    if before[1] != resource.RLIM_INFINITY and before[1] < wanted:
-        pytest.skip(f"a process may open {before[1]} files here, and {wanted} are needed")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(before[0], wanted), before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_NOFILE, before)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("many_files")
-def test_a_thousand_requests_at_once_are_answered_or_refused(address: str, capfd: Any) -> None:
-    port, token = _port(address), address.partition("token=")[2]
-    request = (
-        f"GET /people?id={{}} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n"
-        f"Cookie: mutandis-{f'127001{port}'[-5:]}={token}\r\n\r\n"
-    )
-
-    async def ask(number: int) -> bytes:
-        try:
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(request.format(number % 7).encode())
-            await writer.drain()
-            answer = await asyncio.wait_for(reader.read(), 60)
-            writer.close()
-        except OSError:
-            return b"HTTP/1.1 503 refused"
-        return answer
-
-    async def ask_all() -> list[bytes]:
-        return await asyncio.gather(*(ask(number) for number in range(1000)))
-
-    answers = asyncio.run(ask_all())
-    statuses = [each[9:12] for each in answers]
-    assert set(statuses) <= {b"200", b"503", b""}
-    assert statuses.count(b"200") > 0
-    assert not any(b"Traceback" in each for each in answers)
-    assert capfd.readouterr().err == ""
-    # and it answers as before
-    time.sleep(0.2)
-    assert asyncio.run(ask(1)).startswith(b"HTTP/1.1 200")

@@ -38,8 +38,7 @@ def test_the_headline_is_that_of_the_report(visit: Callable[[Audit], Any], loan:
 
 
 @pytest.mark.parametrize(
-    "levels",
-    [{"alpha": 0.01}, {"tau": 0.2}, {"alpha": 0.1, "tau": 0.05, "k": 10, "method": "st"}],
+    "levels", [{"alpha": 0.01}, {"tau": 0.2}, {"alpha": 0.1, "tau": 0.05, "k": 10, "method": "st"}]
 )
 def test_counts_at_other_levels_are_those_of_another_audit(
     loan: Audit, levels: dict[str, Any]

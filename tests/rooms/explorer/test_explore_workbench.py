@@ -12,6 +12,7 @@ import mutandis as mm
 from mutandis.errors import PlanError
 from mutandis.rooms.explorer.workbench import Draft, Trial, why_locked
 from mutandis.store.audit_file import read_plan_text
+from tests.tables import LOAN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,50 +83,29 @@ def test_without_changes_the_draft_is_the_worldview(saved: Audit) -> None:
     assert draft.to_yaml() == AUDIT
 
 
-CHANGES: list[tuple[list[tuple[str, str]], Any, str]] = [
+EQUATIONS = {
+    "salary": mm.Linear("sex", bounds=(0, None)),
+    "balance": mm.Linear("salary", "sex"),
+    "town": mm.Categorical("salary"),
+}
+WITHOUT = {name: EQUATIONS[name] for name in ("salary", "town")}
+CHANGES: list[tuple[list[tuple[str, str]], mm.Worldview, str]] = [
     (
         [("off", "1:1")],
-        lambda: mm.Worldview(
-            {
-                "salary": mm.Linear("sex", bounds=(0, None)),
-                "balance": mm.Linear("salary"),
-                "town": mm.Categorical("salary"),
-            },
-            resolving=["town"],
-        ),
+        mm.Worldview(EQUATIONS | {"balance": mm.Linear("salary")}, resolving=["town"]),
         "the arrow sex → balance is switched off",
     ),
     (
         [("role:1", "root")],
-        lambda: mm.Worldview(
-            {"salary": mm.Linear("sex", bounds=(0, None)), "town": mm.Categorical("salary")},
-            resolving=["town"],
-        ),
+        mm.Worldview(WITHOUT, resolving=["town"]),
         "balance: a root: without causes",
     ),
     (
         [("role:1", "resolving"), ("role:2", "moves")],
-        lambda: mm.Worldview(
-            {
-                "salary": mm.Linear("sex", bounds=(0, None)),
-                "balance": mm.Linear("salary", "sex"),
-                "town": mm.Categorical("salary"),
-            },
-            resolving=["balance"],
-        ),
+        mm.Worldview(EQUATIONS, resolving=["balance"]),
         "balance: resolving: kept as it is",
     ),
-    (
-        [("role:2", "moves")],
-        lambda: mm.Worldview(
-            {
-                "salary": mm.Linear("sex", bounds=(0, None)),
-                "balance": mm.Linear("salary", "sex"),
-                "town": mm.Categorical("salary"),
-            }
-        ),
-        "town: moves with its causes",
-    ),
+    ([("role:2", "moves")], mm.Worldview(EQUATIONS), "town: moves with its causes"),
 ]
 
 
@@ -134,15 +114,15 @@ def test_changes_make_the_worldview_that_they_say(
     saved: Audit,
     folder: Path,
     pairs: list[tuple[str, str]],
-    expected: Callable[[], mm.Worldview],
+    expected: mm.Worldview,
     said: str,
 ) -> None:
     draft = _draft(saved, *pairs)
-    assert draft.worldview() == expected()
+    assert draft.worldview() == expected
     assert said in draft.changes()
     assert Draft.read(saved.plan, draft.pairs()) == draft
     text = draft.to_yaml()
-    assert read_plan_text(text, folder=folder, name="audit.yaml").worldview == expected()
+    assert read_plan_text(text, folder=folder, name="audit.yaml").worldview == expected
     # all but the worldview is as it was written
     assert text.partition("worldview:")[0] == AUDIT.partition("worldview:")[0]
     assert "ks: [5]   # small" in text
@@ -257,14 +237,8 @@ def test_strange_changes_are_refused(visit: Callable[[Audit], Any], saved: Audit
 
 
 def test_what_cannot_be_changed_says_so(visit: Callable[[Audit], Any], loan: Audit) -> None:
-    bare = mm.audit(
-        {"woman": [1, 1, 0], "salary": [10.0, 11.0, 10.0], "granted": ["no", "no", "yes"]},
-        outcome="granted",
-        negative="no",
-        protected=mm.Protection("woman", value=1, reference=0),
-        attributes={"salary": "continuous"},
-        ks=(1,),
-    )
+    settings = {name: value for name, value in LOAN.items() if name != "worldview"}
+    bare = mm.audit(mm.datasets.loan(n=60, seed=1), **settings, ks=(3,))
     assert "no worldview" in why_locked(bare.plan)
     assert "no worldview" in visit(bare).get("/workbench").text
     assert why_locked(loan.plan) == ""

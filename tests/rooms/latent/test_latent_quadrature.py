@@ -10,13 +10,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from mutandis.rooms.latent.fit import (
-    Evidence,
-    NormalEvidence,
-    PoissonEvidence,
-    draw,
-    moments,
-)
+from mutandis.rooms.latent.fit import Evidence, NormalEvidence, PoissonEvidence, draw, moments
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,9 +38,7 @@ def _evidence(rows: list[tuple[tuple[float, ...], tuple[float, ...]]]) -> list[l
                 deviation=normal[3],
             ),
             PoissonEvidence(
-                response=np.array([count[0]]),
-                predictor=np.array([count[1]]),
-                loading=count[2],
+                response=np.array([count[0]]), predictor=np.array([count[1]]), loading=count[2]
             ),
         ]
         for normal, count in rows

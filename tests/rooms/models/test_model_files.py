@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 YES_NO = Outcome(
-    column="granted",
-    kind=BinaryKind(negative="no", positive="yes"),
-    codes=np.array([True]),
+    column="granted", kind=BinaryKind(negative="no", positive="yes"), codes=np.array([True])
 )
 TABLE = pd.DataFrame(
     {

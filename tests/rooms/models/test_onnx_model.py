@@ -24,14 +24,10 @@ pytest.importorskip("onnxruntime", reason="ONNX models need onnxruntime (the ext
 onnx = pytest.importorskip("onnx", reason="the tests build ONNX models with onnx")
 
 YES_NO = Outcome(
-    column="granted",
-    kind=BinaryKind(negative="no", positive="yes"),
-    codes=np.array([True]),
+    column="granted", kind=BinaryKind(negative="no", positive="yes"), codes=np.array([True])
 )
 ONE_ZERO = Outcome(
-    column="granted",
-    kind=BinaryKind(negative=0, positive=1),
-    codes=np.array([True]),
+    column="granted", kind=BinaryKind(negative=0, positive=1), codes=np.array([True])
 )
 RNG = np.random.default_rng(5)
 TABLE = pd.DataFrame(

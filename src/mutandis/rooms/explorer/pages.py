@@ -13,14 +13,7 @@ from mutandis.report.context import ReportContext
 from mutandis.report.html import render
 from mutandis.report.report import captioned_worldview
 from mutandis.rooms.explorer.people import VERDICTS, Selection
-from mutandis.rooms.explorer.views import (
-    CHANGES,
-    MOST_EFFECT,
-    Lens,
-    Person,
-    TwoAudits,
-    read_part,
-)
+from mutandis.rooms.explorer.views import CHANGES, MOST_EFFECT, Lens, Person, TwoAudits, read_part
 from mutandis.rooms.explorer.workbench import ROLES, Draft, Trial, why_locked
 
 if TYPE_CHECKING:
@@ -33,11 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Explorer", "MissingPageError", "Page", "Request"]
 
 _TEXT = "text/html; charset=utf-8"
-_PAGES = [
-    ("/", "Overview"),
-    ("/people", "People"),
-    ("/workbench", "Workbench"),
-]
+_PAGES = [("/", "Overview"), ("/people", "People"), ("/workbench", "Workbench")]
 _HERE = {
     "overview.html": "/",
     "people.html": "/people",

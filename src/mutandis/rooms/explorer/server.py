@@ -154,13 +154,7 @@ class Listening:
             self.server.run(sockets=[self.socket])
 
 
-def listen(
-    audit: Audit,
-    *,
-    name: str = "audit",
-    host: str = _LOOPBACK,
-    port: int = 0,
-) -> Listening:
+def listen(audit: Audit, *, name: str = "audit", host: str = _LOOPBACK, port: int = 0) -> Listening:
     """Make a server for the pages of an audit; port 0 takes one that is free."""
     try:
         import starlette  # noqa: F401
@@ -200,11 +194,7 @@ def listen(
 
 
 def serve(
-    audit: Audit,
-    *,
-    open_browser: bool = True,
-    say: Callable[[str], Any] = print,
-    **where: Any,
+    audit: Audit, *, open_browser: bool = True, say: Callable[[str], Any] = print, **where: Any
 ) -> None:
     """Serve the pages of an audit until it is interrupted; its address is said first."""
     listening = listen(audit, **where)

@@ -28,13 +28,7 @@ from mutandis.rooms.latent.fit import (
     standardise,
 )
 from mutandis.scm.additive import FittedLinear, Linear, finish, linked
-from mutandis.scm.count import (
-    Count,
-    FittedCount,
-    abduct_counts,
-    predict_counts,
-    require_counts,
-)
+from mutandis.scm.count import Count, FittedCount, abduct_counts, predict_counts, require_counts
 from mutandis.scm.family import Declaration, Fitted, Predicted, naming, numbers_of
 from mutandis.scm.noise import MONOTONE, NOT_GIVEN, Leftover, MonotoneNoise, of_ranks
 

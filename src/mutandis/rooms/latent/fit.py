@@ -26,11 +26,7 @@ import numpy as np
 
 from mutandis.errors import EquationError
 from mutandis.numeric.order import distinct_rows
-from mutandis.scm.predictor import (
-    LinearPredictor,
-    SingleTerm,
-    fit_linear_predictor,
-)
+from mutandis.scm.predictor import LinearPredictor, SingleTerm, fit_linear_predictor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
