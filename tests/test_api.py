@@ -151,7 +151,7 @@ def test_what_was_not_run_cannot_be_asked_for(found: mm.Audit) -> None:
 
 
 def test_repr_is_a_summary(found: mm.Audit) -> None:
-    first, second = repr(found).splitlines()
+    first, *_, last = repr(found).splitlines()
     assert first == (
         "Audit of 36 decisions, 12 complainants; methods st, cst_without, cst_with, cf, "
         "cst_matched; k = 2, 5"
@@ -159,7 +159,7 @@ def test_repr_is_a_summary(found: mm.Audit) -> None:
     # five are more than a third of the twelve
     rows = found.findings("cst_matched", k=2)
     cases = int(((rows["delta_p"] > 0) & (rows["verdict"] != "insufficient")).sum())
-    assert second.startswith(f"cst_matched at k=2: evidence for {cases} ({cases / 12:.1%}), sig")
+    assert last.startswith(f"cst_matched at k=2: evidence for {cases} ({cases / 12:.1%}), sig")
 
 
 # --- cases -------------------------------------------------------------------------------------

@@ -35,13 +35,12 @@ GOLDEN = "tests/golden/test_golden.py"
 # the tests of each module, the quickest first
 MODULES: dict[str, tuple[str, ...]] = {
     "auditing/robustness.py": ("tests/auditing/test_tipping.py", GOLDEN),
-    "evidence/comparison.py": ("tests/evidence/test_comparison.py", GOLDEN),
+    "verdicts/compare.py": ("tests/verdicts/test_compare.py", GOLDEN),
     "verdicts/findings.py": ("tests/verdicts/test_findings.py", GOLDEN),
     "engine/tally.py": ("tests/engine/test_groups.py", GOLDEN),
     "outcomes/intervals.py": ("tests/outcomes/test_intervals.py", GOLDEN),
     "outcomes/ordered.py": (GOLDEN, "tests/auditing/test_ordered.py"),
     "engine/matched.py": (GOLDEN, "tests/engine/test_matched.py"),
-    "evidence/multiplicity.py": ("tests/evidence/test_multiplicity.py", GOLDEN),
     "outcomes/score.py": (GOLDEN, "tests/auditing/test_scores.py"),
     "config/schema.py": ("tests/config", "tests/auditing/test_audit_plan.py", "tests/test_api.py"),
     "data/protection.py": ("tests/engine/test_spaces.py", GOLDEN),

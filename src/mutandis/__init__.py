@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from mutandis import datasets
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.case import Case
-    from mutandis.auditing.intersections import audit_intersections
-    from mutandis.auditing.plan import Plan, audit, plan
+    from mutandis.auditing.plan import Plan, audit, audit_intersections, plan
     from mutandis.auditing.sham import ShamAudits
     from mutandis.auditing.worldviews import compare_worldviews, vary_worldview
     from mutandis.config.schema import Evidence, Similarity, Uncertainty
@@ -90,9 +89,8 @@ __all__ = [
 _HOMES = {
     "auditing.audit": "Audit",
     "auditing.case": "Case",
-    "auditing.intersections": "audit_intersections",
     "auditing.sham": "ShamAudits",
-    "auditing.plan": "Plan audit plan",
+    "auditing.plan": "Plan audit audit_intersections plan",
     "auditing.worldviews": "compare_worldviews vary_worldview",
     "scm": "Additive Categorical Count Diagnosis Linear Ordinal Stated Worldview",
     "data.attribute": "Attribute AttributeKind",

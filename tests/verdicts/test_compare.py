@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import false_discovery_control
 
 from mutandis.engine.methods import METHODS, Center
 from mutandis.engine.tally import Sums
@@ -21,7 +22,7 @@ from mutandis.outcomes.intervals import (
 from mutandis.outcomes.measures import RISK_DIFFERENCE
 from mutandis.outcomes.outcome import Comparison, Rule
 from mutandis.verdicts import compare as compare_module
-from mutandis.verdicts.compare import compare
+from mutandis.verdicts.compare import Adjustment, adjust, compare
 
 if TYPE_CHECKING:
     from mutandis.outcomes.outcome import Depth, Direction
@@ -277,3 +278,62 @@ def test_integers_beyond_an_array_are_compared_once_and_each_gets_her_own() -> N
         np.testing.assert_array_equal(found.interval.p_value[place], alone.interval.p_value[0])
     assert found.significant.any()
     assert (found.evidence & ~found.significant).any()
+
+
+# --- many complainants at once --------------------------------------------------------------------
+
+p_values = st.lists(
+    st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.01, 0.5, 1.0, float("nan")])), max_size=25
+)
+
+
+def test_by_hand() -> None:
+    # ranks 1 … 5 of 5: .05, .0525 → .05, .05, .0625, .2
+    found = adjust(np.array([0.2, 0.01, 0.03, 0.021, 0.05]), method="benjamini-hochberg")
+    assert found == pytest.approx([0.2, 0.05, 0.05, 0.05, 0.0625])
+
+
+@given(p_values)
+def test_missing_p_values_stay_missing_and_do_not_count(values: list[float]) -> None:
+    array = np.array(values, dtype=np.float64)
+    found = adjust(array, method="benjamini-hochberg")
+    known = ~np.isnan(array)
+    np.testing.assert_array_equal(np.isnan(found), ~known)
+    np.testing.assert_array_equal(found[known], adjust(array[known], method="benjamini-hochberg"))
+
+
+def test_none_adjusts_nothing_and_copies() -> None:
+    given_values = np.array([0.3, np.nan, 0.1])
+    found = adjust(given_values, method="none")
+    np.testing.assert_array_equal(found, given_values)
+    found[0] = 9.0
+    assert given_values[0] == 0.3
+
+
+def slow_holm(values: list[float]) -> list[float]:
+    """For each p-value: the largest of p times the number not smaller, over all not larger."""
+    known = [value for value in values if not np.isnan(value)]
+    return [
+        min(1.0, max(p * sum(other >= p for other in known) for p in known if p <= value))
+        if not np.isnan(value)
+        else float("nan")
+        for value in values
+    ]
+
+
+@given(p_values)
+def test_holm_follows_the_definition(values: list[float]) -> None:
+    found = adjust(np.array(values), method="holm")
+    np.testing.assert_allclose(found, slow_holm(values), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("method", "theirs"), [("benjamini-hochberg", "bh"), ("benjamini-yekutieli", "by")]
+)
+@given(values=p_values)
+def test_scipy_gives_the_same_bits(
+    method: Adjustment, theirs: Literal["bh", "by"], values: list[float]
+) -> None:
+    known = np.array([value for value in values if not np.isnan(value)])
+    expected = false_discovery_control(known, method=theirs)
+    assert adjust(known, method=method).tolist() == expected.tolist()

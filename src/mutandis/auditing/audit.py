@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -219,36 +219,12 @@ class Audit:
         return self._frame(self._people_columns(method, k))
 
     def export(
-        self,
-        path: str | PathLike[str],
-        method: str | None = None,
-        *,
-        k: int | None = None,
-        table: Literal["people", "counts"] = "people",
+        self, path: str | PathLike[str], method: str | None = None, *, k: int | None = None
     ) -> None:
-        """Write `people` or `counts` to a file: CSV, Parquet or Excel, as its name ends.
-
-        Parameters
-        ----------
-        path
-            Such as "people.csv", "people.parquet" or "people.xlsx" (needs openpyxl).
-        method, k
-            Of `people`; default: the primary ones. The counts have all methods and group sizes.
-        table
-            "people" or "counts".
-        """
+        """Write `people` to a file: CSV, Parquet or Excel (with openpyxl), as its name ends."""
         from mutandis.store.files import write_people
 
-        if table not in ("people", "counts"):
-            raise PlanError(f"table={table!r} is unknown. Allowed: people, counts.")
-        if table == "people":
-            write_people(path, self._people_columns(method, k))
-        elif method is not None or k is not None:
-            raise PlanError(
-                "The counts have all methods and group sizes: `method` and `k` do not apply."
-            )
-        else:
-            write_people(path, columns_of(self.results.records()), sheet=table)
+        write_people(path, self._people_columns(method, k))
 
     def evaluate(
         self,

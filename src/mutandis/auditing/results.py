@@ -15,9 +15,8 @@ import numpy as np
 
 from mutandis.engine.methods import METHODS
 from mutandis.engine.tally import Pair, too_small
-from mutandis.verdicts.compare import compare
+from mutandis.verdicts.compare import adjust, compare
 from mutandis.verdicts.findings import Findings, Verdict, join_findings
-from mutandis.verdicts.multiplicity import adjust
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

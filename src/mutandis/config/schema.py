@@ -58,7 +58,7 @@ from mutandis.outcomes.intervals import DEFAULT_INTERVAL
 from mutandis.outcomes.outcome import Direction
 from mutandis.outcomes.score import Worse
 from mutandis.registry import names
-from mutandis.verdicts.multiplicity import Adjustment
+from mutandis.verdicts.compare import Adjustment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -118,30 +118,28 @@ def _csv_cell(value: Any) -> Any:
 # --- tables for people ----------------------------------------------------------------------------
 
 
-def write_people(
-    path: str | os.PathLike[str], columns: Mapping[str, Any], *, sheet: str = _SHEET
-) -> None:
+def write_people(path: str | os.PathLike[str], columns: Mapping[str, Any]) -> None:
     """Write columns to a file, in the format that its name ends with, whole or not at all."""
     kind = Path(path).suffix.removeprefix(".").lower()
     if kind not in EXPORTS:
         endings = ", ".join(f".{each}" for each in EXPORTS)
         raise PlanError(f"The name of the file says its format: let it end with one of {endings}.")
-    write_atomically(path, export_people(columns, kind, sheet=sheet))
+    write_atomically(path, export_people(columns, kind))
 
 
-def export_people(columns: Mapping[str, Any], kind: str, *, sheet: str = _SHEET) -> bytes:
-    """Write columns in one of the formats; `sheet` is the name of an Excel sheet."""
+def export_people(columns: Mapping[str, Any], kind: str) -> bytes:
+    """Write columns in one of the formats."""
     if kind == "csv":
         return _as_csv(columns).encode()
     if kind == "xlsx":
-        return _as_excel(columns, sheet)
+        return _as_excel(columns)
     with tempfile.TemporaryDirectory(prefix="mutandis-") as folder, _connected() as connection:
         path = Path(folder, "people.parquet")
         connection.from_df(_frame(columns)).write_parquet(str(path), compression="zstd")
         return path.read_bytes()
 
 
-def _as_excel(columns: Mapping[str, Any], title: str) -> bytes:
+def _as_excel(columns: Mapping[str, Any]) -> bytes:
     if find_spec("openpyxl") is None:
         raise PlanError(
             "Excel files need openpyxl: pip install 'mutandis[excel]', or take CSV or Parquet."
@@ -156,7 +154,7 @@ def _as_excel(columns: Mapping[str, Any], title: str) -> bytes:
             f"An Excel sheet has at most {_MOST_ROWS - 1:,} complainants. Filter, or take Parquet."
         )
     book = Workbook(write_only=True)
-    sheet = book.create_sheet(title)
+    sheet = book.create_sheet(_SHEET)
 
     def cell(value: Any) -> Any:
         if not isinstance(value, str):

@@ -11,8 +11,8 @@ from scipy import special
 
 from mutandis.data.rows import ByRow
 from mutandis.engine.likeness import Weighed
+from mutandis.verdicts.compare import adjust
 from mutandis.verdicts.estimate import total
-from mutandis.verdicts.multiplicity import adjust
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
