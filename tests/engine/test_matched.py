@@ -237,35 +237,6 @@ def test_the_kernel_adds_up_what_arrays_do(
             np.testing.assert_array_equal(column, other[name], err_msg=name)
 
 
-@pytest.mark.parametrize("enough", [10**9, 0], ids=["arrays", "kernel"])
-def test_mean_distances_do_not_depend_on_the_order_of_points_at_one_distance(
-    enough: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Points at one distance weigh by how many stand there, and a sum of floats has an order."""
-    if not enough:
-        pytest.importorskip("numba")
-    for module in ("matched", "matches"):
-        monkeypatch.setattr(f"mutandis.engine.{module}._WORTH_LOADING", enough)
-    for seed in range(6):
-        rng = np.random.default_rng(seed)
-        size = 80
-        facts, would_be = random_table(rng, size, grid=3)
-        women, refused = np.arange(size) % 3, rng.random(size) < 0.4
-        found = []
-        for order in (np.arange(size), rng.permutation(size)):
-            tables = ({n: [c[i] for i in order] for n, c in t.items()} for t in (facts, would_be))
-            tally, study = group_all(
-                next(tables),
-                [next(tables)],
-                women=women[order],
-                refused=refused[order],
-                similarity=mm.Similarity(),
-            )
-            back = np.argsort(order[study.people])
-            found.append([each.radius[back].tolist() for each in tally.made["cst_matched"]])
-        assert found[0] == [pytest.approx(each, rel=0, abs=0, nan_ok=True) for each in found[1]]
-
-
 # --- several protections, both directions, through the public interface -------------------------
 
 

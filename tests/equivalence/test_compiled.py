@@ -172,13 +172,6 @@ def test_more_ties_than_there_is_room_for(kernel: str) -> None:
     assert found.marks_rim[..., 0].tolist() == [[500, 500]]
 
 
-def test_a_search_that_finds_too_few_stops() -> None:
-    """More are asked for than there are: no answer may look like one."""
-    space, _, outside = simulate(SHAPES["integer lattice"], size=30, seed=1)
-    with pytest.raises(RuntimeError, match="fewer rows than there are"):
-        CompiledSearch(space, kernel="tree").neighbourhoods(outside, [31])
-
-
 PLAIN = Metric(mismatch=np.empty(0, dtype=np.int64), unit=1.0)
 
 

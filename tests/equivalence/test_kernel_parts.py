@@ -19,7 +19,7 @@ from mutandis.geometry.kernels.bounds import (
     measure,
     slants_of,
 )
-from mutandis.geometry.kernels.tree import Exact, Grid, Tree, exact_in_floats, exact_rows
+from mutandis.geometry.kernels.tree import Exact, Grid, Tree, exact_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -201,8 +201,3 @@ def test_bins_hold_who_a_sorted_list_holds(
         distances.count(final),
         refused.count(final),
     ]
-
-
-def test_distances_are_exact_in_floats_up_to_2_to_the_53() -> None:
-    assert exact_in_floats(np.array([[0], [2**52]]), np.array([2**52]))
-    assert not exact_in_floats(np.array([[0], [2**53]]), np.array([1]))

@@ -528,17 +528,6 @@ def test_the_parts_of_attributes_add_up_to_the_distance(name: str) -> None:
     np.testing.assert_allclose(total, embedding.metric.as_float(np.array(integers[5])))
 
 
-def test_a_caliper_is_read_exactly_where_distances_are_squared() -> None:
-    embedding, integers = measured(make_table(1), "heom")
-    metric = embedding.metric
-    for distance in sorted(set(integers[0])):
-        shown = metric.as_float(np.array([distance]))[0]
-        assert metric.limit(Fraction(shown) + Fraction(1, 10**9)) >= distance
-        if distance:
-            assert metric.limit(Fraction(shown) - Fraction(1, 10**9)) < distance
-    assert metric.limit(Fraction(-1)) == -1
-
-
 def test_far_centers_are_measured_exactly_whatever_the_backend(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -564,18 +553,6 @@ def test_far_centers_are_measured_exactly_whatever_the_backend(
     assert found.radius.max() > 2**53
     search.neighbourhoods(queries, [3])
     assert search.name.startswith("compiled")
-
-
-def test_a_fine_grid_without_common_measure_is_quantised() -> None:
-    attributes = (
-        Attribute(name="a", kind=AttributeKind.CONTINUOUS),
-        Attribute(name="b", kind=AttributeKind.CONTINUOUS),
-    )
-    rows = [{"a": i * 7919 % 65537, "b": i * 104729 % 65539} for i in range(500)]
-    rows += [{"a": 0, "b": 0}, {"a": 65537, "b": 65539}, {"a": 1, "b": 1}]
-    embedding, _ = measured(Table(attributes, rows), "heom")
-    assert "lattice" in embedding.rules["a"] + embedding.rules["b"]
-    assert "quantised" in embedding.rules["a"] + embedding.rules["b"]
 
 
 def with_gaps(seed: int, size: int = 40) -> Table:
@@ -623,35 +600,6 @@ def test_weights_are_refused_where_they_have_no_meaning(name: str) -> None:
         check_distance(name, [pay])
     check_distance(name, [replace(pay, weight=1)])
     check_distance("heom", [pay])
-
-
-def people_in(cells: dict[tuple[str, int], str]) -> Table:
-    """Make a table by hand: for every job and shift, women's and then men's refusals."""
-    attributes = (
-        Attribute(name="shift", kind=AttributeKind.ORDINAL, levels=(0, 1, 2)),
-        Attribute(name="job", kind=AttributeKind.NOMINAL),
-    )
-    rows = [
-        {"job": job, "shift": shift, "female": sex, "refused": each == "1"}
-        for (job, shift), said in cells.items()
-        for sex, group in zip((True, False), said.split("|"), strict=True)
-        for each in group
-    ]
-    return Table(attributes, rows)
-
-
-def test_effects_on_the_decision_by_hand() -> None:
-    """Half are women: P(refused | do(cell)) is the mean of women's and men's shares."""
-    table = people_in({("a", 0): "10|00", ("a", 2): "11|10", ("b", 0): "10|10", ("b", 2): "|"})
-    embedding, integers = measured(table, "zhang")
-    shown = embedding.metric.as_float(np.array(integers))
-    first, second, third = 0, 4, 8  # the first person of each cell: 1/4, 3/4 and 1/2 refused
-    assert shown[first, second] == 0.5  # two of two steps
-    assert shown[first, third] == 0.25
-    # from (b, 0) no one knows what another shift would change, which counts 1
-    assert shown[third, second] == 1 + 0.25
-    # from (a, 2) no one knows what another job would change: the way back is another
-    assert shown[second, third] == 0.5 + 1
 
 
 def test_too_many_combinations_of_levels_are_refused() -> None:

@@ -206,12 +206,13 @@ class Engine:
         self, wanted: Wanted, worlds: Sequence[World], progress: Progress
     ) -> Iterator[Tally]:
         """Count the groups of one world, or of several at once."""
-        counted = Counted(control=self._known_control(wanted.people))
+        known = self._known_control(wanted.people)
+        counted = Counted(control=known)
         if self.workers is not None and wanted.compared:
             self._tiles.count(wanted, worlds[0], counted, progress)
         else:
             self._count_here(wanted, worlds, counted, progress)
-        if counted.control is not None:
+        if known is None and counted.control is not None:
             # no world changes them, and each complainant is excluded by identity
             self._control = wanted.people, counted.control
         for number, world in enumerate(worlds):
@@ -307,11 +308,12 @@ class Engine:
         groups, own = [], []
         for stratum, (found, scale) in zip(wanted.strata, matched, strict=True):
             mine = np.searchsorted(people, stratum.complainants)
+            rows = np.searchsorted(stratum.control, stratum.complainants)
             searched, queries = self._spaces.around_facts(stratum)
             in_worlds = compare_matched(
                 control if len(mine) == len(people) else control.take(mine),
                 self.study,
-                rows=np.searchsorted(stratum.control, stratum.complainants),
+                rows=rows,
                 queries=queries,
                 standing=cast("Rows", searched.standing),
                 search=searched.search,
@@ -322,7 +324,6 @@ class Engine:
                 has_evidence=wanted.needed,
             )
             groups.append((mine, in_worlds))
-            rows = np.searchsorted(stratum.control, stratum.complainants)
             own.append((mine, found[0].sums(rows)))
             if wanted.measured:
                 links = Links(key=found[0].key, people=found[0].people, parts=found[0].parts)
@@ -342,7 +343,8 @@ class Engine:
     def _tally(self, wanted: Wanted, world: World, counted: Counted, number: int) -> Tally:
         """Put together what was counted in one world."""
         study, decided = self.study, world.decided_on(wanted.people)
-        test = counted.test[number]
+        test, backends = counted.test[number], counted.backends
+        searched = (each for each in ("control", "factual", "counterfactual") if each in backends)
         mixed = wanted.over_parts(world)
         tally = Tally(
             ks=study.ks,
@@ -358,7 +360,7 @@ class Engine:
             decided=None if decided is None else study.mark(decided),
             matches=counted.own,
             links=tuple(counted.links),
-            backends={what: _join(names, wanted.strata) for what, names in counted.names()},
+            backends={what: _join(backends[what], wanted.strata) for what in searched},
             distance_rules=self.embedding.rules,
         )
         made = {
@@ -452,12 +454,6 @@ class Counted:
         """Note which searches answered in a stratum."""
         for what, name in names.items():
             self.backends.setdefault(what, []).append(name)
-
-    def names(self) -> Iterator[tuple[str, list[str]]]:
-        """Iterate over what was searched, and the searches that answered."""
-        for what in ("control", *(each.value for each in Center)):
-            if what in self.backends:
-                yield what, self.backends[what]
 
 
 def key_of(center: Center, part: int) -> str:
