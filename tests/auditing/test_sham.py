@@ -14,7 +14,6 @@ import pytest
 
 import mutandis as mm
 from mutandis.auditing import sham as sham_module
-from mutandis.engine import matched
 from mutandis.errors import GroupSizeError, PlanError
 from mutandis.numeric.order import canonical_order
 from mutandis.report.sentences import describe_headline, describe_sham
@@ -147,32 +146,6 @@ def test_they_depend_on_the_seed_and_not_on_rows_or_threads(
     assert audit.sham(4, seed=2).found[:3] == found.found
     assert audit.sham(19, seed=1).found != audit.sham(19, seed=2).found
     assert mm.audit(table, **options, seed=2).sham(3) == found
-
-
-def test_none_depends_on_people_without_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sums are worked out for people with evidence alone, and all counts stay."""
-    asked: list[tuple[int, int]] = []
-    find = matched._Needed.find
-
-    def spying(self: Any, chosen: Any, *others: Any) -> Any:
-        found = find(self, chosen, *others)
-        asked.append((len(chosen), len(found)))
-        return found
-
-    monkeypatch.setattr(matched._Needed, "find", spying)
-    table, rng = decisions(rows=400), np.random.default_rng(1)
-    table["granted"] = np.where(rng.random(400) < 0.4, "no", table["granted"])
-    evidence = mm.Evidence(adjust="none")
-    worldview = mm.Worldview({"salary": mm.Linear("sex")})
-    options = settings(protected=SEX, worldview=worldview, decision=None, evidence=evidence)
-    audit = mm.audit(table, **options)
-    asked.clear()
-    found = audit.sham(6)
-    assert found.counted == "significant"
-    assert 0 < sum(some for _, some in asked) < sum(among for among, _ in asked)
-    monkeypatch.setattr(run, "evidence_by", lambda _: None)
-    assert max(found.found) > 0
-    assert audit.sham(6) == found
 
 
 def test_the_largest_is_scaled_to_the_complainants() -> None:

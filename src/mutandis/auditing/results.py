@@ -30,10 +30,9 @@ if TYPE_CHECKING:
     from mutandis.auditing.worldviews import WorldviewVerdicts
     from mutandis.data.population import Population
     from mutandis.engine.engine import Engine
-    from mutandis.engine.matched import HasEvidence
     from mutandis.engine.methods import Method
     from mutandis.engine.study import Study, World
-    from mutandis.engine.tally import Group, Sums, Tally
+    from mutandis.engine.tally import Group, Tally
     from mutandis.outcomes.outcome import Comparison, Depth
 
 __all__ = [
@@ -46,7 +45,6 @@ __all__ = [
     "decided_on_all",
     "evaluate",
     "evaluate_ground",
-    "evidence_by",
 ]
 
 # numbers that are summed at a time: as objects they take four times the memory
@@ -307,22 +305,3 @@ def compare_groups(
         depth=depth if method.count_neighbours else "evidence",
         insufficient=too_small(groups, method, least=plan.settings.similarity.min_group),
     )
-
-
-def evidence_by(plan: Plan) -> HasEvidence:
-    """Return what marks groups with evidence by the rule of the audit.
-
-    Verdicts and their counts depend on nothing else of groups without evidence: their p-values are
-    one half or more, while α is less, so no adjustment can make more or fewer of others
-    significant.
-    """
-    rule = plan.rule
-
-    def has_evidence(control: Sums, test: Sums) -> NDArray[np.bool_]:
-        evidence = np.zeros(len(control.places), dtype=np.bool_)
-        filled = np.flatnonzero((control.places > 0) & (test.places > 0))
-        sums = control.take(filled), test.take(filled)
-        evidence[filled] = compare(*sums, rule, depth="evidence").evidence
-        return evidence
-
-    return has_evidence

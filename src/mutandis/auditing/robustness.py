@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from mutandis.auditing.progress import discard_report
-from mutandis.auditing.results import adjust_all, compare_groups, evidence_by
+from mutandis.auditing.results import adjust_all, compare_groups
 from mutandis.data.attribute import AttributeKind
 from mutandis.data.columns import Numbers
 from mutandis.data.labels import PLAIN
@@ -362,7 +362,7 @@ class _Trials:
                 left = np.flatnonzero(stands[some].any(axis=0))
                 if not len(left):
                     break
-                groups = self.groups(ground, places[left], parts[some], verdicts_only=True)
+                groups = self.groups(ground, places[left], parts[some])
                 found = compare_groups(
                     ground.plan, self._method, join_pairs(groups), depth="significance"
                 )
@@ -375,20 +375,14 @@ class _Trials:
         ground: Ground,
         places: NDArray[np.intp],
         parts: Sequence[_Part],
-        *,
-        verdicts_only: bool = False,
     ) -> list[Pair[Group]]:
-        """Return the groups of some complainants on one ground, with each part of the effect.
-
-        With `verdicts_only`, nothing more may be known of those without evidence.
-        """
+        """Return the groups of some complainants on one ground, with each part of the effect."""
         audited = ground.tally.at(self._method, ground.tally.ks.index(self._k))
         control, doubt = audited.control.take(places), audited.test.share.doubt
         tallies = self._engines[ground.name].tallies(
             (world_with_part(ground, part, held=held) for part, held in parts),
             [self._method],
             who=ground.study.people[places],
-            needed=evidence_by(ground.plan) if verdicts_only else None,
         )
         doubt = None if doubt is None else doubt[places]
         return [

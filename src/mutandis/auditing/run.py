@@ -17,7 +17,7 @@ from mutandis.auditing.audit import Audit
 from mutandis.auditing.doubt import REFITS, refits_of, weigh_doubt
 from mutandis.auditing.progress import follow_run
 from mutandis.auditing.provenance import observe, record
-from mutandis.auditing.results import Ground, assess, evidence_by
+from mutandis.auditing.results import Ground, assess
 from mutandis.auditing.robustness import find_robustness
 from mutandis.auditing.worldviews import find_worldview_verdicts
 from mutandis.config.fields import Size, check
@@ -97,15 +97,13 @@ def _find_what_is_asked(audit: Audit, bars: Bars) -> Audit:
 def count_quietly(plan: Plan, like: Engine) -> Ground:
     """Run a plan on one ground for its counts of verdicts, without progress or warnings.
 
-    It reuses the threads and workers of an engine. Of complainants without evidence, nothing more
-    may be known.
+    It reuses the threads and workers of an engine.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MutandisWarning)
         ground, _ = _search(
             plan,
             Engine(study_of(plan), threads=like.threads, workers=like.workers),
-            needed=evidence_by(plan),
         )
     ground.engine.release()
     return ground

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from mutandis.data.population import Population
     from mutandis.data.protection import Stratum
-    from mutandis.engine.matched import HasEvidence
     from mutandis.engine.methods import Method
     from mutandis.engine.study import Study, World
     from mutandis.geometry.embedding import Embedded, Embedding
@@ -102,7 +101,6 @@ class Engine:
         who: Rows | None = None,
         marks: NDArray[Any] | None = None,
         measured: bool = False,
-        needed: HasEvidence | None = None,
         progress: Progress = discard_progress,
     ) -> Iterator[Tally]:
         """Count the groups of all methods and all k in one world after the other.
@@ -119,17 +117,12 @@ class Engine:
             What is summed instead of the marks of the recorded outcomes: of each row, by column.
         measured
             Whether it is kept who matches whom, and how far matched people lie.
-        needed
-            Returns from sums of control and test groups who has evidence: of others, matched groups
-            may have nothing but their sums.
         progress
             Called with the number of further complainants that were searched for.
         """
         if marks is not None:
             other = self._with_marks(marks)
-            yield from other.tallies(
-                worlds, methods, who=who, measured=measured, needed=needed, progress=progress
-            )
+            yield from other.tallies(worlds, methods, who=who, measured=measured, progress=progress)
             return
         strata = self.study.strata if who is None else restrict_complainants(self.study.strata, who)
         wanted = Wanted(
@@ -137,7 +130,6 @@ class Engine:
             people=people_of(strata),
             methods=tuple(methods),
             measured=measured,
-            needed=needed,
         )
         waiting = iter(worlds)
         for first in waiting:
@@ -321,7 +313,6 @@ class Engine:
                 scale=scale,
                 embedding=self.embedding,
                 worlds=worlds,
-                has_evidence=wanted.needed,
             )
             groups.append((mine, in_worlds))
             own.append((mine, found[0].sums(rows)))
@@ -398,7 +389,6 @@ class Wanted:
     people: Rows  # all complainants, in the order of the table
     methods: tuple[Method, ...]
     measured: bool
-    needed: HasEvidence | None = None
 
     @property
     def compared(self) -> bool:

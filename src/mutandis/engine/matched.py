@@ -12,7 +12,6 @@ M(i); a person without matches has no part in the test group.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +23,7 @@ from mutandis.engine.matches import Places, starts_of, totals_of
 from mutandis.engine.tally import ROOM, Group, Matching, Sums
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
@@ -45,9 +44,6 @@ _WORTH_LOADING = 500_000
 # the score test would reject too often where refusals are rare.
 _MOST_PEOPLE = 2
 
-HasEvidence = Callable[[Sums, Sums], "Bools"]
-"""Returns from the sums of control and test groups who has evidence."""
-
 
 def compare_matched(
     control: Nearest,
@@ -61,14 +57,11 @@ def compare_matched(
     scale: Scale,
     embedding: Embedding,
     worlds: int = 1,
-    has_evidence: HasEvidence | None = None,
 ) -> list[tuple[Group, ...]]:
     """Return the test groups of some complainants, for each k, in one or more worlds.
 
     `control` has their control groups, `rows` are their places among the rows of the control space,
     whose points are `standing`. The matches are those of all rows in one world after the other.
-    Where nothing but verdicts is asked for, groups without evidence may have nothing but sums, and
-    count as not comparable.
     """
     # as if people had points of their own in each world
     points = int(standing.max()) + 1
@@ -76,13 +69,10 @@ def compare_matched(
     own = cells.of_row[_tile(rows, worlds, len(standing))].reshape(worlds, -1)
     # those at one point who have one counterfactual have the same test groups
     first, same = group_equal(*own, *(() if control.limits is None else (control.limits,)))
-    needed, size = None, len(first)
-    if has_evidence is not None:
-        everyone = [Sums.join([each] * worlds) for each in _shares(control, study, embedding)]
-        needed = _Needed(has_evidence, everyone, _tile(same, worlds, size))
+    size = len(first)
     if first is not same:
         control, own, queries = control.take(first), own[:, first], queries.take(first)
-    totals = _Totals(control, study, matches, scale, cells, own.ravel(), worlds, needed)
+    totals = _Totals(control, study, matches, scale, cells, own.ravel(), worlds)
     add: Callable[..., None] = totals.add_arrays
     if size * sum(study.ks) >= _WORTH_LOADING and totals.marks.dtype != object:
         add = _kernel_of(totals) or add
@@ -167,33 +157,6 @@ class _Cells:
         return query[entry], cell, listing.distances[entry]
 
 
-@dataclass(frozen=True, slots=True)
-class _Needed:
-    """Filter for complainants with evidence, where nothing but verdicts is asked for."""
-
-    has_evidence: HasEvidence
-    control: Sequence[Sums]  # the control groups of everyone, for each k
-    same: Rows  # the test group of each, which several may have
-
-    def find(self, chosen: Rows, places: Sequence[Places], totals: _Totals) -> Rows:
-        """Find those of the chosen test groups for which there is evidence at some k."""
-        place = np.full(totals.weight.shape[1], -1)
-        place[chosen] = np.arange(len(chosen))
-        place = place[self.same]
-        among = np.flatnonzero(place >= 0)
-        place = place[among]
-        control, test = [], []
-        for index, (group, share) in enumerate(zip(places, self.control, strict=True)):
-            here, sizes = share.take(among), np.zeros(len(chosen), dtype=np.int64)
-            sizes[place] = here.places  # the same for all on one point
-            control.append(here)
-            test.append(totals.share(index, chosen, group.down, sizes).take(place))
-        found = self.has_evidence(Sums.join(control), Sums.join(test))
-        evidence = np.zeros(len(chosen), dtype=np.bool_)
-        evidence[place[found.reshape(len(places), -1).any(axis=0)]] = True
-        return np.flatnonzero(evidence)
-
-
 @dataclass(slots=True)
 class _Totals:
     """What is added up for the test group of each complainant (column), at each k (row)."""
@@ -205,7 +168,6 @@ class _Totals:
     cells: _Cells
     own: Rows  # the cell of each complainant
     worlds: int
-    needed: _Needed | None
     # marks (in a third dimension) and people in the test group, in parts of a place of the control
     # group
     marks: NDArray[Any] = field(init=False)
@@ -247,9 +209,6 @@ class _Totals:
             groups = list(self.places(here))
             around = _Rings.of(listing.part(few), self.own[here], groups, self.cells)
             around.add_shares(here, self)
-            if self.needed is not None:
-                some = self.needed.find(here, groups, self)
-                here, around = here[some], around.take(some)
             around.add_people(here, self)
 
     def judge(
@@ -347,23 +306,6 @@ class _Rings:
             ring=ring,
             key=cells.key[cell],
             people=people,
-        )
-
-    def take(self, chosen: Rows) -> _Rings:
-        """Return the people around some complainants."""
-        rings = 2 * len(self.places)
-        number = np.diff(self.start).reshape(-1, rings)[chosen]
-        place = np.full((len(self.start) - 1) // rings, -1)
-        place[chosen] = np.arange(len(chosen))
-        query = place[self.query]
-        some = query >= 0
-        return _Rings(
-            places=[each.take(chosen) for each in self.places],
-            start=np.concatenate([[0], np.cumsum(number)]),
-            query=query[some],
-            ring=self.ring[some],
-            key=self.key[some],
-            people=self.people[some],
         )
 
     def add_shares(self, chosen: Rows, totals: _Totals) -> None:
