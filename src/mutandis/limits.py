@@ -10,19 +10,16 @@ import errno
 import os
 import stat
 from contextlib import suppress
-from hashlib import sha256
-from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 from zipfile import ZipFile
 
 from mutandis.errors import MutandisError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from pathlib import PurePath
 
 __all__ = [
     "address_space",
-    "cache_folder",
     "check_address_space",
     "explain_limit",
     "limit",
@@ -38,7 +35,7 @@ _COMPUTING, _READING, _THREAD = 500_000, 2_000_000, 100_000
 
 
 def limit(standard: int) -> int:
-    """Give a limit as it holds here: its standard, times MUTANDIS_LIMITS if that is set."""
+    """Return a limit: its standard, times MUTANDIS_LIMITS if that is set."""
     with suppress(ValueError, OverflowError):
         factor = float(os.environ.get(_VARIABLE, "1"))
         if factor > 0:
@@ -50,7 +47,7 @@ def limit(standard: int) -> int:
 
 
 def explain_limit(standard: int, unit: str) -> str:
-    """Say what a limit is, and how to raise it.
+    """Describe a limit, and how to raise it.
 
     Examples
     --------
@@ -64,7 +61,7 @@ def explain_limit(standard: int, unit: str) -> str:
 
 
 def address_space() -> int | None:
-    """Give the kilobytes of address space that this process may use (`ulimit -v`), if limited."""
+    """Return the kilobytes of address space of this process (`ulimit -v`), if limited."""
     try:
         import resource
     except ImportError:  # Windows has no such limits
@@ -112,26 +109,6 @@ def read_regular(path: PurePath, *, most: int) -> bytes:
 
 
 def unpacked_bytes(file: BinaryIO) -> dict[str, int]:
-    """Give the size that each member of a zip file says it has; no more is ever unpacked of it."""
+    """Return the size that each member of a zip file claims; no more is ever unpacked of it."""
     with ZipFile(file) as archive:
         return {each.filename: each.file_size for each in archive.infolist()}
-
-
-def cache_folder(
-    name: str, sources: Iterable[Path], *, beside: Path, version: str, wanted: str = ""
-) -> Path:
-    """Choose where what is compiled once per machine is kept: `beside` a module, or in the home.
-
-    The folder is named after the contents of the sources and the compiler's version: what was
-    compiled from others is never even read.
-    """
-    digest = sha256(version.encode())
-    for source in sorted(sources):
-        digest.update(source.read_bytes())
-    folder = beside
-    if wanted:
-        folder = Path(wanted)
-    elif not os.access(beside, os.W_OK):
-        home = os.environ.get("XDG_CACHE_HOME", "")
-        folder = (Path(home) if home else Path.home() / ".cache") / "mutandis"
-    return folder / "__pycache__" / f"{name}-{digest.hexdigest()[:16]}"

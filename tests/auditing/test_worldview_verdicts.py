@@ -324,16 +324,12 @@ def test_compared_later_they_are_as_if_asked_for(base: Path, results: Path) -> N
 
 
 def test_people_are_written(results: Path, tmp_path: Path) -> None:
-    people, robust = tmp_path / "people.csv", tmp_path / "robust.csv"
-    saved = tmp_path / "saved"
+    people = tmp_path / "people.csv"
     bank = results.parent / "bank.yaml"
-    answer = run("compare", results, bank, "--out", people, "--save", saved, "--json")
+    answer = run("compare", results, bank, "--out", people, "--json")
     assert answer.exit_code == 0, answer.output
     breaks = json.loads(answer.stdout)["worldviews"][1]["breaks"]
     assert breaks == (pd.read_csv(people)["breaks_under"] == "bank").sum() > 0
-    answer = run("robustness", saved, "--out", robust)
-    assert "under every worldview that was compared" in answer.output
-    assert "breaks_under" in pd.read_csv(robust).columns
 
 
 def test_results_are_not_written_over(results: Path) -> None:

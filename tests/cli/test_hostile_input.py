@@ -237,7 +237,7 @@ def test_a_table_of_too_many_files(folder: Path, monkeypatch: pytest.MonkeyPatch
     for source in ("tables", "tables/*.csv"):
         config.write_text(CONFIG.replace("loan.csv", source), encoding="utf-8")
         message = refusal("check", config)
-        assert f"'{source}' stands for too many files and folders to look through" in message
+        assert f"'{source}' names too many files and folders to look through" in message
         assert "The limit is 5 files and folders" in message
 
 

@@ -37,7 +37,7 @@ equations:
   salary:  {equation: linear, parents: [gender], bounds: [0, null], decimals: 2}
   balance: {equation: linear, parents: [salary, gender], link: log}
   visits:  {equation: count, parents: [gender]}
-  grade:   {equation: ordinal, parents: [gender], levels: [low, mid, high], method: logit}
+  grade:   {equation: ordinal, parents: [gender], levels: [low, mid, high]}
   job:     {equation: categorical, parents: [gender]}
   bonus:   {equation: stated, formula: "0.3 * salary + b * gender", fit: [b]}
   stars:

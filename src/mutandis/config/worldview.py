@@ -28,7 +28,6 @@ from pydantic import (
 )
 
 from mutandis.config.fields import (
-    At,
     FileSection,
     Name,
     Number,
@@ -37,6 +36,7 @@ from mutandis.config.fields import (
     allowed,
     fault,
     given,
+    inside,
     placed,
 )
 from mutandis.config.yaml import read_text, read_yaml, write_yaml
@@ -55,9 +55,9 @@ from mutandis.scm import Categorical, Count, Linear, Ordinal, Stated, Worldview
 from mutandis.scm.graph import Graph
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
-    from mutandis.scm.family import Equation, HiddenCause
+    from mutandis.scm.family import Equation
 
 __all__ = [
     "FAMILIES",
@@ -249,7 +249,7 @@ def make_worldview(data: Any, protected: Sequence[str] = (PROTECTED,)) -> Worldv
 
 
 def _with_sections(written: Any) -> Any:
-    """Tell sections from attributes, one of which may be called 'edges' too."""
+    """Distinguish sections from attributes, one of which may be called 'edges' too."""
     if not isinstance(written, dict):
         return written
     sections = _Worldview.model_fields
@@ -275,98 +275,74 @@ def _is_equation(part: Any) -> bool:
     return isinstance(part, dict) and isinstance(part.get("equation"), str)
 
 
-class _Maker:
-    """Puts the parts of a worldview together, and knows where each equation was written."""
+def _make(written: _Worldview) -> Worldview:
+    """Put the parts of a worldview together; errors are placed where an equation was written."""
+    arrows = _read_edges(written.edges)
+    places = _claim(written, arrows)
+    latents = []
+    for name, latent in written.latent.items():
+        with inside("latent", name):
+            make = find("room", "latent").Latent
+            latents.append(make(name, latent.equations, residual_noise=latent.residual_noise))
+    equations = written.equations | {each: Linear(*causes) for each, causes in arrows.items()}
+    try:
+        Worldview(equations, latents=latents)
+    except WorldviewError:
+        # an equation whose arrows contradict those above it is the one to look at
+        above: dict[str, tuple[str, ...]] = {}
+        for child, place in places.items():
+            every = (equations, *(latent.equations for latent in latents))
+            above[child] = next(each[child].parents for each in every if child in each)
+            with inside(*place):
+                Graph.from_parents(above)
+        raise
+    with inside("resolving"):
+        return Worldview(equations, latents=latents, resolving=written.resolving)
 
-    def __init__(self, written: _Worldview) -> None:
-        self._written = written
-        self._equations: dict[str, Equation] = {}
-        self._latents: list[HiddenCause] = []
-        self._places: dict[str, tuple[str | int, ...]] = {}
 
-    def make(self) -> Worldview:
-        for child, equation in self._written.equations.items():
-            self._claim(child, ("equations", child))
-            self._equations[child] = equation
-        for name, latent in self._written.latent.items():
-            self._add_latent(name, latent)
-        self._add_edges()
-        self._check_resolving()
-        try:
-            return Worldview(
-                self._equations, latents=self._latents, resolving=self._written.resolving
-            )
-        except WorldviewError:
-            # an equation whose arrows contradict those above it is the one to look at
-            self._check_arrows()
-            raise
-
-    def _claim(self, child: str, place: tuple[str | int, ...]) -> None:
-        if child in self._places:
+def _claim(
+    written: _Worldview, arrows: Mapping[str, Mapping[str, int]]
+) -> dict[str, tuple[str | int, ...]]:
+    """Return where the equation of each attribute was written; refuse two for one."""
+    claims: list[tuple[str, tuple[str | int, ...]]] = [
+        *((child, ("equations", child)) for child in written.equations),
+        *((effect, ("edges", min(causes.values()))) for effect, causes in arrows.items()),
+    ]
+    for name, latent in written.latent.items():
+        claims += [(child, ("latent", name, "equations", child)) for child in latent.equations]
+    places: dict[str, tuple[str | int, ...]] = {}
+    for child, place in claims:
+        if child in places:
             raise fault(
-                f"{shown(child)} has an equation already, in {str(self._places[child][0])!r}. "
+                f"{shown(child)} has an equation already, in {str(places[child][0])!r}. "
                 "An attribute has one equation with all its causes in it: keep one of the two.",
                 *place,
             )
-        self._places[child] = place
+        places[child] = place
+    return places
 
-    def _add_latent(self, name: str, latent: _Latent) -> None:
-        for child in latent.equations:
-            self._claim(child, ("latent", name, "equations", child))
-        try:
-            make = find("room", "latent").Latent
-            made = make(name, latent.equations, residual_noise=latent.residual_noise)
-        except WorldviewError as error:
-            raise At(("latent", name), error) from None
-        self._latents.append(made)
 
-    def _add_edges(self) -> None:
-        """Read the short form: all the arrows into an attribute make one linear equation."""
-        causes: dict[str, list[str]] = {}
-        for number, text in enumerate(self._written.edges):
-            ends = [end.strip() for end in text.split("->")]
-            if len(ends) != 2 or not all(ends):
-                raise fault(
-                    f"{shown(text)} is not one arrow. Write one at a time, cause -> effect. "
-                    "A name that itself contains '->' goes under 'equations:'.",
-                    "edges",
-                    number,
-                )
-            cause, effect = ends
-            if effect not in causes:
-                self._claim(effect, ("edges", number))
-            if cause in causes.setdefault(effect, []):
-                raise fault(
-                    f"The arrow {shown(cause)} -> {shown(effect)} is written twice. Keep one.",
-                    "edges",
-                    number,
-                )
-            causes[effect].append(cause)
-        self._equations |= {effect: Linear(*parents) for effect, parents in causes.items()}
-
-    def _parents(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        for group in (self._equations, *(latent.equations for latent in self._latents)):
-            yield from ((child, equation.parents) for child, equation in group.items())
-
-    def _check_arrows(self) -> None:
-        above: dict[str, tuple[str, ...]] = {}
-        for child, parents in self._parents():
-            above[child] = parents
-            try:
-                Graph.from_parents(above)
-            except WorldviewError as error:
-                raise At(self._places[child], error) from None
-
-    def _check_resolving(self) -> None:
-        known = {name for child, parents in self._parents() for name in (child, *parents)}
-        for number, name in enumerate(self._written.resolving):
-            if name not in known:
-                raise fault(
-                    f"The resolving attribute {shown(name)} is not in the worldview."
-                    f"{suggest(name, known)} It has {listed(sorted(known), near=name)}.",
-                    "resolving",
-                    number,
-                )
+def _read_edges(edges: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Read the short form: the causes of each attribute, and the places of the arrows."""
+    causes: dict[str, dict[str, int]] = {}
+    for number, text in enumerate(edges):
+        ends = [end.strip() for end in text.split("->")]
+        if len(ends) != 2 or not all(ends):
+            raise fault(
+                f"{shown(text)} is not one arrow. Write one at a time, cause -> effect. "
+                "A name that itself contains '->' goes under 'equations:'.",
+                "edges",
+                number,
+            )
+        cause, effect = ends
+        if cause in causes.setdefault(effect, {}):
+            raise fault(
+                f"The arrow {shown(cause)} -> {shown(effect)} is written twice. Keep one.",
+                "edges",
+                number,
+            )
+        causes[effect][cause] = number
+    return causes
 
 
 def _as_given(value: Any, read: Callable[[Any], Worldview]) -> Worldview:
@@ -378,7 +354,7 @@ if TYPE_CHECKING:
 else:
     AnyWorldview = Annotated[
         _Worldview,
-        AfterValidator(lambda written: _Maker(written).make()),
+        AfterValidator(_make),
         BeforeValidator(_with_sections),
         WrapValidator(_as_given),
     ]

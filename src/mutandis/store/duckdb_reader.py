@@ -209,7 +209,7 @@ def _wrong_encoding(path: Path, encoding: str) -> InputError:
         start = file.read(2)
     try_instead = "'encoding: latin-1' (or cp1252, if it comes from Windows)"
     if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-        try_instead = "'encoding: utf-16', which its first bytes stand for,"
+        try_instead = "'encoding: utf-16', as its first bytes show,"
     return InputError(
         f"{path.name!r} is not encoded as {encoding}. Write {try_instead} in the section 'data', "
         "or save the file as UTF-8."
@@ -371,7 +371,7 @@ def _refuse_long_end(file: Path, name: str) -> None:
 
 @contextmanager
 def _explain_errors(source: TableFiles, files: Sequence[Path]) -> Iterator[None]:
-    """Say in a sentence why a file cannot be read; DuckDB's own words quote the table's cells."""
+    """Explain in a sentence why a file cannot be read; the words of DuckDB quote cells."""
     import duckdb
 
     try:
@@ -456,7 +456,7 @@ def read_text_columns(
 def _hold(
     connection: duckdb.DuckDBPyConnection, rows: str, conditions: Sequence[str]
 ) -> list[bool | None]:
-    """Tell of each condition whether it holds in every row."""
+    """Whether each condition holds in every row."""
     found: list[bool | None] = []
     for start in range(0, len(conditions), _AT_ONCE):
         wanted = ", ".join(f"bool_and({each})" for each in conditions[start : start + _AT_ONCE])

@@ -1,6 +1,6 @@
 """A folder that appears whole or not at all.
 
-Everything is written to a temporary folder beside the target, forced to the disk, and then takes
+Everything is written to a temporary folder next to the target, forced to the disk, and then takes
 the target's name in one step: by a plain rename where there was nothing, by an exchange of names
 where an older folder is replaced. Whatever happens in between, even a power cut, leaves the target
 absent, the complete old folder or the complete new one. Where names cannot be exchanged, the old
@@ -49,7 +49,7 @@ _NOT_SUPPORTED = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM}
 def check_output(target: Path, *, replace: bool, known: Callable[[Path], bool]) -> None:
     """Refuse, before any work is done, a target that the result could not take.
 
-    `replace` allows an older result to be replaced; `known` tells whether a folder is such a
+    `replace` allows an older result to be replaced; `known` decides whether a folder is such a
     result, and holds nothing else.
     """
     with _writing(target):

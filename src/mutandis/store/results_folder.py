@@ -202,7 +202,7 @@ def _is_record(data: Any) -> bool:
 
 
 def _is_inside(name: str) -> bool:
-    """Tell whether a path stays in the folder; a record may come from anywhere."""
+    """Whether a path stays in the folder; a record may come from anywhere."""
     path = PurePosixPath(name)
     return not path.is_absolute() and ".." not in path.parts and "\\" not in name
 
@@ -211,7 +211,7 @@ def _is_inside(name: str) -> bool:
 
 
 def is_audit_folder(folder: Path) -> bool:
-    """Tell whether a folder holds the results of an audit, and nothing else."""
+    """Whether a folder holds the results of an audit, and nothing else."""
     try:
         record = read_record(folder)
     except OutputError:

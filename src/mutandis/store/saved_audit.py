@@ -242,7 +242,7 @@ def _write_state(path: Path, audit: Audit) -> None:
 
 
 def _shrinks(array: NDArray[Any]) -> bool:
-    """Tell from a part of an array whether it is worth compressing: measurements hardly are."""
+    """Whether an array is worth compressing, by a part of it: measurements hardly are."""
     part = np.asarray(array).flat[:_TRIED].tobytes()
     return len(zlib.compress(part, 1)) < _SHRUNK * len(part)
 
@@ -370,7 +370,7 @@ def open_results(folder: str | os.PathLike[str]) -> Audit:
 
 @contextmanager
 def _reject_corrupt(path: Path) -> Iterator[None]:
-    """Say that a file is damaged, whatever its contents lead to: hashes that fit prove nothing."""
+    """Refuse a file as damaged, whatever its contents lead to: hashes that fit prove nothing."""
     try:
         yield
     except MutandisError:
@@ -546,7 +546,7 @@ def _open_state(path: Path) -> Iterator[Any]:
 
 
 def same_state(first: Path, second: Path) -> bool:
-    """Tell whether two files of what was counted hold the same, however they are compressed."""
+    """Whether two files of counts hold the same, however they are compressed."""
     with _open_state(first) as one, _open_state(second) as other:
         return sorted(one) == sorted(other) and all(
             one[name].dtype == other[name].dtype and one[name].tobytes() == other[name].tobytes()

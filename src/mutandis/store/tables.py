@@ -160,7 +160,7 @@ class TableFiles:
             )
         if len(endings) > 1:
             raise InputError(
-                f"{self.name!r} stands for files of several formats (Parquet, CSV). Name those of "
+                f"{self.name!r} names files of several formats (Parquet, CSV). Name those of "
                 "one, by a pattern such as 'folder/*.parquet'."
             )
         about_csv = [key for key in self.describe() if key not in {"kind", "source"}]
@@ -376,7 +376,7 @@ def _counted(entries: Iterator[T], what: str) -> Iterator[T]:
         seen += len(each[1]) + len(each[2]) if isinstance(each, tuple) else 1
         if seen > limit(_ENTRIES):
             raise InputError(
-                f"{what!r} stands for too many files and folders to look through. Name a folder "
+                f"{what!r} names too many files and folders to look through. Name a folder "
                 f"closer to the table. {explain_limit(_ENTRIES, 'files and folders')}"
             )
         yield each

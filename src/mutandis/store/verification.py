@@ -61,7 +61,7 @@ class Verification:
     rerun: bool
 
     def as_dict(self) -> dict[str, Any]:
-        """Give it as plain data."""
+        """Return it as plain data."""
         return {**asdict(self), "differences": list(self.differences)}
 
 
@@ -162,7 +162,7 @@ def verify_results(
 
 
 def _source_changed(origin: Origin) -> bool | None:
-    """Tell whether the source is another one now; None if it cannot be reached from here."""
+    """Compare the hash of the source with the record; None if it cannot be reached from here."""
     # from what is on record alone: neither a model nor a module is loaded for this
     try:
         source = source_of(origin.source, folder=origin.folder)
@@ -172,7 +172,7 @@ def _source_changed(origin: Origin) -> bool | None:
 
 
 def _compare_rerun(record: AuditRecord, found: Audit, files: Mapping[str, str | None]) -> list[str]:
-    """Write everything again, beside, and say what has come out in another way."""
+    """Write everything again, elsewhere, and describe what differs."""
     _check_same(record, found)
     before = record.data["provenance"]["versions"]
     here = dict(found.provenance.versions)
@@ -193,10 +193,8 @@ def _compare_rerun(record: AuditRecord, found: Audit, files: Mapping[str, str | 
 
 
 def _compare_records(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    names = ["settings", "diagnostics", "disagreement", "sham", "files"]
-    # results of before there was one say nothing of it
-    names += ["robustness"] if "robustness" in before else []
-    differing = [name for name in names if before.get(name) != now[name]]
+    names = ("settings", "diagnostics", "answer", "disagreement", "sham", "files", "robustness")
+    differing = [name for name in names if before.get(name) != now.get(name)]
     if before["provenance"]["computed"] != now["provenance"]["computed"]:
         differing.append("provenance")
     return [f"a rerun gives other {name} in {RECORD}" for name in differing]

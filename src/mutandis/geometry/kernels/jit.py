@@ -15,16 +15,16 @@ objects, and nearly all of them are in use until the end.
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numba
 from numba.core import event
 from numba.core.options import DefaultOptions
-
-from mutandis.limits import cache_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,10 +81,20 @@ def _compiled(function: _Function, **options: Any) -> _Function:
 
 @cache
 def _cache_folder(wanted: str) -> str:
-    """Choose where machine code is kept: where numba is told to, by the package, or in the home."""
+    """Choose where machine code is kept: where numba is told to, by the package, or in the home.
+
+    The folder is named after the contents of the sources and the compiler's version: what was
+    compiled from others is never even read.
+    """
     here = Path(__file__).parent
-    sources, version = here.glob("*.py"), numba.__version__
-    return str(cache_folder("kernels", sources, beside=here, version=version, wanted=wanted))
+    digest = sha256(numba.__version__.encode())
+    for source in sorted(here.glob("*.py")):
+        digest.update(source.read_bytes())
+    folder = Path(wanted) if wanted else here
+    if not wanted and not os.access(here, os.W_OK):
+        home = os.environ.get("XDG_CACHE_HOME", "")
+        folder = (Path(home) if home else Path.home() / ".cache") / "mutandis"
+    return str(folder / "__pycache__" / f"kernels-{digest.hexdigest()[:16]}")
 
 
 class _FirstUse(event.Listener):
