@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
+from scipy.stats import poisson
 
 import mutandis as mm
-from mutandis.datasets import loan, loan_counterfactuals, loan_expected_refusals
+from mutandis.datasets import loan, loan_counterfactuals
 from mutandis.replication.eaamo import RUNS
 
 if TYPE_CHECKING:
@@ -144,11 +146,39 @@ def test_the_page_grades_both_answers_of_the_matched_comparison(
 # --- the second truth: everybody who is alike ----------------------------------------------------
 
 
+def expected_refusals(women: pd.DataFrame) -> NDArray[np.float64]:
+    """Return the share of women with these attributes who would be refused as men.
+
+    A woman's salary is 10000 J - 1500 P with J, P ~ Poi(10): given it, only every twentieth P is
+    possible. The rest of her balance is r = U2 - 300 C with C ~ χ²(4): given r, the density of C is
+    proportional to c times that of a normal variable with deviation s = 2500/300 and mean
+    -(s r / 2500 + s² / 2), for c > 0. As a man she would be refused if
+    2.5 (x1 + 1500 P) + 5 (r + 300 C) <= 225000.
+    """
+    salary = women["AnnualSalary"].to_numpy(dtype=np.int64)[:, None]
+    rest = women["AccountBalance"].to_numpy(dtype=np.float64)[:, None] - 0.3 * salary
+    losses = np.arange(61)  # a Poisson variable of mean 10 exceeds this once in 10^25
+    earned = salary + 1_500 * losses
+    times, left = np.divmod(earned, 10_000)
+    weight = np.where(left == 0, poisson.pmf(losses, 10) * poisson.pmf(times, 10), 0.0)
+    most = (225_000 - 2.5 * earned - 5 * rest) / 1_500
+    deviation = 2_500 / 300
+    mean = -(deviation * rest / 2_500 + deviation**2 / 2)
+
+    def upper_integral(bound: Any) -> Any:
+        """Integrate c times the normal density from a bound to infinity."""
+        z = (bound - mean) / deviation
+        return mean * ndtr(-z) + deviation * np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
+
+    refused = 1 - upper_integral(np.maximum(most, 0.0)) / upper_integral(np.zeros_like(rest))
+    return np.asarray((weight * refused).sum(axis=1) / weight.sum(axis=1))
+
+
 def test_expected_refusals_are_calibrated() -> None:
     """Among women whose counterfactuals are refused with probability p, a share p is."""
     table = loan(n=120_000, seed=11)
     women = table[table["Gender"] == 1]
-    expected = loan_expected_refusals(women)
+    expected = expected_refusals(women)
     true = is_refused(loan_counterfactuals(women))
     assert ((expected > 0.05) & (expected < 0.95)).sum() > 2000
     bins = np.digitize(expected, np.linspace(0, 1, 11)[1:-1])
@@ -158,7 +188,7 @@ def test_expected_refusals_are_calibrated() -> None:
         assert abs(expected[here].mean() - true[here].mean()) < 4 * error + 1e-9
     # they do not look at the noise
     hidden = women[["AnnualSalary", "AccountBalance"]]
-    assert (loan_expected_refusals(hidden) == expected).all()
+    assert (expected_refusals(hidden) == expected).all()
 
 
 @pytest.mark.parametrize("tau", [0.1, 0.5])
@@ -167,7 +197,7 @@ def test_the_second_truth_is_found_by_cst_and_not_by_st(tau: float) -> None:
     for seed in (1, 2, 3):
         table = loan(n=3000, seed=seed)
         women = table[table["Gender"] == 1]
-        truth = is_refused(women) - loan_expected_refusals(women) > tau
+        truth = is_refused(women) - expected_refusals(women) > tau
         audit = mm.audit(table, **{**LOAN.settings, "tau": tau})
         for asked, match in matched(audit, truth).items():
             found[asked] += match
