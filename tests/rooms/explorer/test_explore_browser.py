@@ -1,16 +1,11 @@
-"""The explorer in a real browser: Chromium of the system, driven by Playwright.
-
-With MUTANDIS_SCREENSHOTS=docs/explorer the pictures of docs/explorer.md are written anew.
-"""
+"""The explorer in a real browser: Chromium of the system, driven by Playwright."""
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import threading
 from collections.abc import Callable, Iterator
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -87,17 +82,6 @@ def open_page(browser: Any, served: Callable[[Audit], str]) -> Iterator[Open]:
     assert faults == []
 
 
-def _keep(page: Any, name: str) -> None:
-    folder = os.environ.get("MUTANDIS_SCREENSHOTS")
-    if folder:
-        from PIL import Image
-
-        Path(folder).mkdir(exist_ok=True)
-        shot = Image.open(BytesIO(page.screenshot(animations="disabled")))
-        # a few colours are enough, and a third of the bytes
-        shot.quantize(32).save(Path(folder, f"{name}.png"), optimize=True)
-
-
 def _first_with_pattern(audit: Audit) -> int:
     return int(audit.evaluate().has_pattern.argmax())
 
@@ -113,7 +97,6 @@ def _changed(page: Any, selector: str, before: str) -> str:
 def _see_levels(page: Any, audit: Audit) -> None:
     """Move a slider of the overview: counts are those of an audit with this level."""
     before = page.locator("#counts .big").inner_text()
-    _keep(page, "overview")
     page.locator("#tau").fill("0.5")
     shown = _changed(page, "#counts .big", before)
     assert page.locator("output[for=tau]").inner_text() == "0.5"
@@ -134,7 +117,6 @@ def _find_person(page: Any, audit: Audit) -> None:
     number = int((robust & (found["outcome"].astype(str) == negative)).sum())
     assert number > 1
     page.get_by_text(f"{number:,} complainants of {len(found):,}").wait_for()
-    _keep(page, "people")
     # the view is in the address
     page.reload()
     assert page.get_by_text(f"{number:,} complainants of {len(found):,}").is_visible()
@@ -144,7 +126,6 @@ def _find_person(page: Any, audit: Audit) -> None:
 
 def _see_person(page: Any) -> None:
     """Move λ, and take the case file along."""
-    _keep(page, "person")
     before = page.locator("#trial .big").inner_text()
     page.locator("#effect").fill("0")
     _changed(page, "#trial .big", before)
@@ -168,7 +149,6 @@ def _try_worldview(page: Any, audit: Audit) -> None:
     page.get_by_text(f"the arrow {status} → {child} is switched off").first.wait_for()
     page.get_by_role("button", name="Run the audit again").click()
     page.locator("#matrix-caption").wait_for(timeout=120_000)
-    _keep(page, "workbench")
     said = page.locator("#trial").inner_text()
     draft = Draft.read(audit.plan, [("off", f"{number}:{cause}")])
     before, after = (each.evaluate().has_pattern for each in (audit, draft.to_plan().run()))
@@ -179,16 +159,14 @@ def _try_worldview(page: Any, audit: Audit) -> None:
     assert "worldview" in Path(download.value.path()).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ["loan", "mortgage"])
 def test_a_visitor_goes_from_the_overview_to_another_worldview(
-    open_page: Open, name: str, request: pytest.FixtureRequest
+    open_page: Open, loan: Audit
 ) -> None:
-    audit: Audit = request.getfixturevalue(name)
-    page = open_page(audit)
-    _see_levels(page, audit)
-    _find_person(page, audit)
+    page = open_page(loan)
+    _see_levels(page, loan)
+    _find_person(page, loan)
     _see_person(page)
-    _try_worldview(page, audit)
+    _try_worldview(page, loan)
 
 
 @pytest.mark.parametrize(("scheme", "width"), LOOKS)
