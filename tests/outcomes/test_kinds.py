@@ -157,7 +157,6 @@ def test_every_word_names_the_outcome_by_its_label(key: str) -> None:
         words.had(value),
         words.counterfactual(value, value),
         words.in_groups(0.25, 0.5),
-        words.on_record("1", "2"),
         words.changed(outcome.codes, outcome.codes, drawn=False),
         words.own_matches(0.25, has_case=True, worse=True, tau=0.1),
         words.averages(0.25, 0.5)[1],

@@ -125,7 +125,7 @@ def test_a_report_folds_on_screens_and_opens_on_paper(
     assert page.locator("#attributes").is_visible()
     # contents stay in view
     page.locator("#section-repeat").scroll_into_view_if_needed()
-    assert page.get_by_role("link", name="In short").is_visible()
+    assert page.get_by_role("link", name="The answer").is_visible()
     assert 0 <= page.locator(".contents").bounding_box()["y"] < 900
     page.set_viewport_size({"width": 400, "height": 900})
     assert page.evaluate(size)[0] == 400

@@ -273,9 +273,6 @@ class BinaryWords(Words):
         often = "more" if worse else "less"
         return f"was not {self.labels.negative} {often} often than the test group"
 
-    def themselves(self, *, worse: bool) -> str:
-        return f"{self.labels.decided(worse)} themselves"
-
     def cautions(self, outcome: Outcome) -> Iterable[str]:
         if outcome.codes.mean() > 1 / 2:
             negative = self.kind.negative
@@ -284,20 +281,6 @@ class BinaryWords(Words):
                 f"Most people had the outcome {negative if shown == str(negative) else shown!r}, "
                 "which was declared to be the unfavourable one. Check that it is."
             )
-
-    def have_own_case(self, number: str, *, worse: bool, tau: float) -> str:
-        return (
-            f"{number} have a case of their own as well: {'fewer' if worse else 'more'} than half "
-            "of the people most like their own counterfactual were "
-            f"{self.labels.negative}"
-        )
-
-    def on_record(self, mine: str, theirs: str | None) -> str:
-        others = "" if theirs is None else f", against {theirs} of those they are compared with"
-        return f"On record, {mine} of the complainants were {self.labels.negative}{others}"
-
-    def would_have_been(self, average: str) -> str:
-        return f"{average} of them would have been"
 
     def changed(self, before: NDArray[Any], after: NDArray[Any], *, drawn: bool) -> str:
         # to whole people, where these are averages over draws

@@ -440,30 +440,9 @@ class Words(ABC):
         """Verb of a control group with evidence."""
         return "was" if self.kind.two_sided else "had"
 
-    def themselves(self, *, worse: bool) -> str:
-        """Describe complainants who are concerned themselves, as it follows "were"."""
-        return "themselves worse off than their test group"
-
     def cautions(self, outcome: Outcome) -> Iterable[str]:
         """Return what a reader must know about the column."""
         return ()
-
-    def have_own_case(self, number: str, *, worse: bool, tau: float) -> str:
-        """State that a number of people have a case of their own."""
-        return (
-            f"{number} have a case of their own as well: their own {self.name} is "
-            f"{'worse' if worse else 'better'} than {self.theirs} of the people most like their "
-            f"own counterfactual, by more than τ = {tau:g}"
-        )
-
-    def on_record(self, mine: str, theirs: str | None) -> str:
-        """State what complainants had on record on average, and others, without a full stop."""
-        others = "" if theirs is None else f"; for those they are compared with, it was {theirs}"
-        return f"On record, the {self.compared} of the complainants was {mine}{others}"
-
-    def would_have_been(self, average: str) -> str:
-        """State what complainants would have had on average, as it follows a condition."""
-        return f"it would have been {average}"
 
     def changed(self, before: NDArray[Any], after: NDArray[Any], *, drawn: bool) -> str:
         """Count outcomes that change in the counterfactual world, as it follows its name.

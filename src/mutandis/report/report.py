@@ -16,8 +16,8 @@ from mutandis.report.sentences import (
     assumptions_of,
     cautions_of,
     describe_flips,
+    describe_patterns,
     limits_of_table,
-    summarise,
 )
 from mutandis.store.audit_file import write_plan
 from mutandis.store.files import write_atomically
@@ -70,7 +70,7 @@ def make_report(audit: Audit, *, diagnosis: Diagnosis | None = None) -> Report:
         words=context.words,
         worldview=worldview,
         hidden_cause=hidden_cause,
-        summary=summarise(context),
+        summary=describe_patterns(context),
         decision=_describe_decision(context),
         diagnosis=diagnosis,
         flips=describe_flips(context),

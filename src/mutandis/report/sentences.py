@@ -33,6 +33,7 @@ from mutandis.verdicts.findings import FIRM, Verdict
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from mutandis.auditing.answer import Answer
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
     from mutandis.auditing.sham import ShamAudits
@@ -48,8 +49,10 @@ __all__ = [
     "assumptions_of",
     "attributes_that_change",
     "cautions_of",
+    "describe_answer",
     "describe_flips",
     "describe_headline",
+    "describe_patterns",
     "describe_sham",
     "doubt_lines",
     "limits_of",
@@ -80,14 +83,28 @@ _COMBINED = {
 
 def summarise(context: ReportContext) -> list[str]:
     """Summarise in a few paragraphs what was asked and what was found."""
+    return [*map(describe_answer, context.audit.answers), *describe_patterns(context)]
+
+
+def describe_answer(answer: Answer) -> str:
+    """Write outcomes on record and the differences of an answer."""
+    words, (mine, theirs) = answer.words, answer.rates
+    rows = [f"{title} {shown} ({judged})" for title, shown, judged in answer.rows()]
+    return (
+        f"On record, {mine} of {count(answer.protected)} ({words.people}) against {theirs} of "
+        f"{count(answer.reference)} ({words.reference}): {words.refused}. Differences"
+        f"{' in points of 100' if words.binary else ''}: {'; '.join(rows)}."
+    )
+
+
+def describe_patterns(context: ReportContext) -> list[str]:
+    """Describe the patterns among people like the complainants, in a few paragraphs."""
     sham = context.audit.results.sham
     paragraphs = (
         _asked(context),
-        _rates(context),
         _pattern(context),
         "" if sham is None else describe_sham(sham),
         summarise_grades(context.audit),
-        _own_cases(context),
     )
     return [each for each in paragraphs if each]
 
@@ -101,26 +118,6 @@ def _asked(context: ReportContext) -> str:
         f"{context.count_people(number)} (the complainants) "
         f"{'was' if number == 1 else 'were each'} compared with "
         f"{context.others}. {context.words.counts}{_COMBINED[plan.combine]}{better}"
-    )
-
-
-def _rates(context: ReportContext) -> str:
-    """Compare averages of complainants and of others, on record and of the counterfactuals."""
-    study, words = context.audit.study, context.words
-    alone = len(context.parts) == 1
-
-    def mean(outcomes: Any) -> str:
-        return words.average(words.average_of(outcomes))
-
-    theirs = mean(study.outcomes[study.reference]) if alone else None
-    on_record = f"{words.on_record(mean(study.outcomes[study.people]), theirs)}."
-    would_be = context.audit.ground.expected()
-    if not alone or would_be is None:
-        return on_record
-    return (
-        f"{on_record} Had the complainants been {context.reference}, by "
-        f"{context.source_of_counterfactuals}, "
-        f"{words.would_have_been(mean(would_be[study.people]))}."
     )
 
 
@@ -209,21 +206,6 @@ def describe_sham(sham: ShamAudits) -> str:
         f"in all of them in about 1 of {number + 1} tables. This tests neither the worldview nor "
         "any single case."
     )
-
-
-def _own_cases(context: ReportContext) -> str:
-    """Count those with a pattern who were refused themselves, and who have a case of their own."""
-    found, words, worse = context.headline, context.words, context.worse
-    pattern = found.has_pattern
-    if not pattern.any():
-        return ""
-    concerned = found.is_negative if worse else ~found.is_negative
-    number = count(int((pattern & concerned).sum()))
-    said = f"{number} of these {count(int(pattern.sum()))} were {words.themselves(worse=worse)}"
-    if (own := context.own) is not None:
-        cases = count(int((pattern & own).sum()))
-        said += f", and {words.have_own_case(cases, worse=worse, tau=context.plan.settings.tau)}"
-    return f"{said}. The others are part of the pattern only."
 
 
 def describe_flips(context: ReportContext) -> Iterator[str]:
