@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.case import Case
     from mutandis.auditing.plan import Plan, audit, audit_intersections, plan
     from mutandis.auditing.sham import ShamAudits
-    from mutandis.auditing.worldviews import compare_worldviews, vary_worldview
+    from mutandis.auditing.worldviews import vary_worldview
     from mutandis.config.schema import Evidence, Similarity, Uncertainty
     from mutandis.data.attribute import Attribute, AttributeKind
     from mutandis.data.labels import Labels
@@ -74,7 +74,6 @@ __all__ = [
     "__version__",
     "audit",
     "audit_intersections",
-    "compare_worldviews",
     "datasets",
     "open_results",
     "plan",
@@ -91,7 +90,7 @@ _HOMES = {
     "auditing.case": "Case",
     "auditing.sham": "ShamAudits",
     "auditing.plan": "Plan audit audit_intersections plan",
-    "auditing.worldviews": "compare_worldviews vary_worldview",
+    "auditing.worldviews": "vary_worldview",
     "scm": "Additive Categorical Count Diagnosis Linear Ordinal Stated Worldview",
     "data.attribute": "Attribute AttributeKind",
     "data.labels": "Labels",

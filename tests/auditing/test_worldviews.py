@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
 
 import mutandis as mm
-from mutandis.auditing.worldviews import merge_worldviews
 from mutandis.errors import MutandisWarning, PlanError, RootError, UnknownColumnError
 from tests.tables import LOAN
+
+if TYPE_CHECKING:
+    from mutandis.auditing.worldviews import WorldviewVerdicts
 
 BANK = mm.Worldview({"AnnualSalary": mm.Linear("Gender")})
 GIVEN = LOAN["worldview"]
 EARNED = mm.Worldview(dict(GIVEN.equations), resolving=("AnnualSalary",))
-THREE = {"regulator": GIVEN, "bank": BANK, "earned": EARNED}
+OTHERS = {"bank": BANK, "earned": EARNED}
 VERDICTS = ["no-evidence", "evidence", "significant", "significant-adjusted"]
 RULE = "AnnualSalary + 5 * AccountBalance > 225000"
 
@@ -36,12 +38,21 @@ def variants() -> dict[str, mm.Worldview]:
     return mm.vary_worldview(plan())
 
 
-@pytest.mark.parametrize("method", ["cst_without", "cst_with", "cf", "cst_matched"])
+def verdicts(others: dict[str, mm.Worldview] = OTHERS, **changes: Any) -> WorldviewVerdicts:
+    """Compare verdicts under the plan's worldview and others."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MutandisWarning)
+        found = plan(**changes).run().with_worldviews(others)
+    assert found.results.worldviews is not None
+    return found.results.worldviews
+
+
+@pytest.mark.parametrize("method", ["cst_without", "cst_matched"])
 def test_each_column_is_the_audit_under_that_worldview(method: Any) -> None:
-    compared = mm.compare_worldviews(plan(), THREE, method=method, k=15)
+    compared = verdicts(evidence=mm.Evidence(primary=(method, 15)))
     table, summary = compared.table(), compared.summary().set_index("worldview")
     strength = []
-    for name, worldview in THREE.items():
+    for name, worldview in (("as given", GIVEN), ("bank", BANK), ("earned", EARNED)):
         alone = plan(worldview=worldview).run().findings(method, k=15)
         assert table["id"].tolist() == alone["id"].tolist()
         assert table[f"verdict_{name}"].tolist() == alone["verdict"].tolist()
@@ -56,20 +67,16 @@ def test_each_column_is_the_audit_under_that_worldview(method: Any) -> None:
     assert summary["breaks"].sum() > 0
 
 
-def test_default_is_the_primary_method_and_k() -> None:
-    compared = mm.compare_worldviews(plan(evidence=mm.Evidence(primary=("cf", 5))), THREE)
-    assert (compared.method, compared.k) == ("cf", 5)
-
-
 def test_a_worldview_may_look_at_columns_the_plan_did_not_read() -> None:
     rng, decisions = np.random.default_rng(0), mm.datasets.loan(n=400, seed=2)
     wider = decisions.assign(Age=rng.integers(20, 70, len(decisions)))
     older = mm.Worldview({"AnnualSalary": mm.Linear("Gender", "Age")})
     narrow = mm.plan(wider, **settings(worldview=BANK))
     assert "Age" not in narrow.population.columns
-    table = mm.compare_worldviews(narrow, {"bank": BANK, "older": older}).table()
+    found = narrow.run().with_worldviews({"older": older}).results.worldviews
+    assert found is not None
     alone = mm.audit(wider, **settings(worldview=older)).findings()
-    assert table["verdict_older"].tolist() == alone["verdict"].tolist()
+    assert found.table()["verdict_older"].tolist() == alone["verdict"].tolist()
 
 
 def test_variants_differ_in_one_choice_each(variants: dict[str, mm.Worldview]) -> None:
@@ -116,15 +123,13 @@ def test_equal_counterfactuals_are_one_worldview() -> None:
             "AnnualSalary": mm.Linear("AccountBalance", "Gender"),
         }
     )
-    three = {"given": GIVEN, "reversed": reversed_arrow, "bank": BANK}
-    assert list(merge_worldviews(plan(), three)) == ["given = reversed", "bank"]
+    compared = verdicts({"reversed": reversed_arrow, "bank": BANK})
+    assert compared.names == ("as given = reversed", "bank")
 
 
 def test_the_matrix_counts_verdicts() -> None:
-    names = {"<script>alert(1)</script> $x$": BANK, "b & c": GIVEN}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", MutandisWarning)
-        compared = mm.compare_worldviews(plan(), names, method="cst_without")
+    names = {"<script>alert(1)</script> $x$": BANK, "b & c": EARNED}
+    compared = verdicts(names, evidence=mm.Evidence(primary=("cst_without", 15)))
     drawing, table = compared.plot_matrix(), compared.table()
     assert drawing == compared.plot_matrix()
     root = ET.fromstring(drawing.svg)  # noqa: S314 - our own drawing
@@ -145,15 +150,10 @@ def test_the_matrix_counts_verdicts() -> None:
 def test_what_cannot_be_compared() -> None:
     odd = mm.Worldview({"Gender": mm.Linear("AnnualSalary")})
     unknown = mm.Worldview({"AnnualSalary": mm.Linear("Age")})
+    with pytest.raises(RootError, match="'Gender' must be a root"):
+        verdicts({"odd": odd})
+    with pytest.raises(UnknownColumnError, match="'Age'"):
+        verdicts({"odd": unknown})
     observed = plan(worldview=None, decision=None, methods=["st"])
-    for kind, message, asked, worldviews, options in (
-        (PlanError, "1 worldview cannot be compared", plan(), {"bank": BANK}, {}),
-        (PlanError, "k=7 was not run", plan(), THREE, {"method": "st", "k": 7}),
-        (RootError, "'Gender' must be a root", plan(), {"bank": BANK, "odd": odd}, {}),
-        (UnknownColumnError, "'Age'", plan(), {"bank": BANK, "odd": unknown}, {}),
-        (PlanError, "no worldview to exchange", observed, THREE, {}),
-    ):
-        with pytest.raises(kind, match=message):
-            mm.compare_worldviews(asked, worldviews, **options)  # type: ignore[arg-type]
     with pytest.raises(PlanError, match="no worldview to vary"):
         mm.vary_worldview(observed)

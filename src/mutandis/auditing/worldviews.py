@@ -36,16 +36,13 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
-    from mutandis.config.schema import MethodName
     from mutandis.report.chart import Picture
     from mutandis.scm.family import Equation
     from mutandis.verdicts.findings import Findings
 
 __all__ = [
     "WorldviewVerdicts",
-    "compare_worldviews",
     "find_worldview_verdicts",
-    "merge_worldviews",
     "vary_worldview",
 ]
 
@@ -60,64 +57,6 @@ _FAMILIES = {
 _EQUAL = 1e-9
 
 
-def compare_worldviews(
-    plan: Plan,
-    worldviews: Mapping[str, Worldview],
-    *,
-    method: MethodName | None = None,
-    k: int | None = None,
-    progress: Callable[[int, int], None] = lambda done, total: None,  # noqa: ARG005
-) -> WorldviewVerdicts:
-    """Compare everyone's verdict under several worldviews.
-
-    Parameters
-    ----------
-    plan
-        What `mutandis.plan` returns; its own worldview is one among those compared only if it is
-        listed too.
-    worldviews
-        The worldviews by name; verdicts under the first are compared with those under the others.
-    method, k
-        Whose verdicts are compared; default: the plan's primary ones.
-    progress
-        Called with two numbers: the worldviews done, and all.
-
-    Examples
-    --------
-    >>> import mutandis as mm
-    >>> bank = mm.Worldview({"AnnualSalary": mm.Linear("Gender")})
-    >>> regulator = mm.Worldview(
-    ...     {
-    ...         "AnnualSalary": mm.Linear("Gender"),
-    ...         "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
-    ...     }
-    ... )
-    >>> plan = mm.plan(
-    ...     mm.datasets.loan(n=1000, seed=1),
-    ...     outcome="LoanApproval",
-    ...     negative=-1,
-    ...     protected=mm.Protection("Gender", value=1, reference=0),
-    ...     attributes={"AnnualSalary": "continuous", "AccountBalance": "continuous"},
-    ...     worldview=bank,
-    ...     ks=(15,),
-    ... )
-    >>> both = {"bank": bank, "regulator": regulator}
-    >>> compared = mm.compare_worldviews(plan, both, method="cst_without")
-    >>> print(compared.summary()[["worldview", "cases", "breaks"]].to_string(index=False))
-    worldview  cases  breaks
-         bank     83       0
-    regulator    108       0
-    """
-    if len(worldviews) < 2:
-        raise PlanError(
-            f"{len(worldviews)} worldview cannot be compared. Give at least two, by name: "
-            "{'bank': …, 'regulator': …}."
-        )
-    chosen = plan.choose(method, k)
-    first, *others = (_headline(plan, each, *chosen) for each in worldviews.values())
-    return _compare(first.run(), dict(zip(worldviews, (None, *others), strict=True)), progress)
-
-
 def find_worldview_verdicts(
     audit: Audit,
     progress: Callable[[int, int], None] = lambda done, total: None,  # noqa: ARG005
@@ -127,34 +66,23 @@ def find_worldview_verdicts(
     own = plan.worldview
     if own is None:
         raise PlanError("The audit has no worldview to compare with others.")
-    variants = _variants(plan, own) if doubt.variants else ()
-    worldviews = merge_worldviews(plan, {AS_GIVEN: own, **(doubt.worldviews or {})}, variants)
-    chosen = plan.choose(None, None)
-    plans = {
-        name: None if each is own else _headline(plan, each, *chosen)
-        for name, each in worldviews.items()
-    }
-    return _compare(audit, plans, progress)
-
-
-def _compare(
-    audit: Audit, plans: Mapping[str, Plan | None], progress: Callable[[int, int], None]
-) -> WorldviewVerdicts:
-    """Run plans with the engines of an audit, whose own verdicts are where there is no plan."""
     from mutandis.auditing.run import find_headlines
 
-    trials = find_headlines(audit, (plan for plan in plans.values() if plan is not None))
+    variants = _variants(plan, own) if doubt.variants else ()
+    worldviews = _merge(plan, {AS_GIVEN: own, **(doubt.worldviews or {})}, variants)
+    others = (_headline(plan, each) for each in worldviews.values() if each is not own)
+    trials = find_headlines(audit, others)
     findings: list[Findings] = []
-    for plan in plans.values():
-        findings.append(audit.results.headline if plan is None else next(trials))
-        progress(len(findings), len(plans))
+    for worldview in worldviews.values():
+        findings.append(audit.results.headline if worldview is own else next(trials))
+        progress(len(findings), len(worldviews))
     first = findings[0]
     strength = [np.where(each.comparison.insufficient, -1, each.strength) for each in findings]
     return WorldviewVerdicts(
-        names=tuple(plans),
+        names=tuple(worldviews),
         method=first.method,
         k=first.k,
-        worse=audit.plan.rule.worse,
+        worse=plan.rule.worse,
         ids=first.ids,
         strength=np.stack(strength, axis=1),
         delta_p=np.stack([each.compared for each in findings], axis=1),
@@ -306,27 +234,17 @@ class WorldviewVerdicts(ByRow):
         return printable("\n".join(lines))
 
 
-def _headline(plan: Plan, worldview: Worldview, method: Any, k: int) -> Plan:
-    """Plan one method and one k under another worldview."""
+def _headline(plan: Plan, worldview: Worldview) -> Plan:
+    """Plan the headline's method and k alone under another worldview: neither asks b()."""
+    method, k = plan.choose(None, None)
     plan = _exchange(plan, worldview)
-    settings = replace(
-        plan.settings,
-        methods=(method.name,),
-        ks=(k,),
-        evidence=replace(plan.settings.evidence, primary=(method.name, k)),
-        uncertainty=replace(plan.settings.uncertainty, tipping=False),
-    )
-    decision = plan.decision if method.needs_counterfactual_outcome else None
-    return replace(plan, methods=(method,), decision=decision, settings=settings, origin=None)
+    doubt = replace(plan.settings.uncertainty, tipping=False)
+    settings = replace(plan.settings, methods=(method.name,), ks=(k,), uncertainty=doubt)
+    return replace(plan, methods=(method,), decision=None, settings=settings, origin=None)
 
 
 def _exchange(plan: Plan, worldview: Worldview) -> Plan:
     """Exchange the worldview of a plan; draws are made where the new one leaves values open."""
-    if plan.worldview is None:
-        raise PlanError(
-            "The plan has no worldview to exchange: it was made with counterfactuals=, or without "
-            "either. Make it with worldview=."
-        )
     check_worldview(worldview, plan.protections[0], outcome=plan.outcome.column)
     doubt = replace(plan.settings.uncertainty, variants=None, worldviews=None)
     is_open = bool(worldview.couplings or worldview.latents)
@@ -381,7 +299,7 @@ def vary_worldview(plan: Plan) -> dict[str, Worldview]:
         raise PlanError("The plan has no worldview to vary. Make it with worldview=.")
     if plan.worldview.latents:
         raise PlanError("Worldviews with hidden causes are not varied. Write the variants down.")
-    return merge_worldviews(plan, {AS_GIVEN: plan.worldview}, _variants(plan, plan.worldview))
+    return _merge(plan, {AS_GIVEN: plan.worldview}, _variants(plan, plan.worldview))
 
 
 def _variants(plan: Plan, given: Worldview) -> Iterator[tuple[str, Worldview]]:
@@ -420,7 +338,7 @@ def _other_lines(equation: Linear) -> Iterator[tuple[str, Linear]]:
         yield words, Linear(*equation.parents, **{**options, "interactions": together})
 
 
-def merge_worldviews(
+def _merge(
     plan: Plan,
     worldviews: Mapping[str, Worldview],
     variants: Iterable[tuple[str, Worldview]] = (),

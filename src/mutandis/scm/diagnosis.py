@@ -426,12 +426,12 @@ def _next_step(diagnosis: Diagnosis) -> str:
         return (
             "Next: repair the problem that moves counterfactuals most "
             f"({large[0].effect_on_counterfactuals.repair}), and check again. Where experts "
-            "disagree about it, audit under both worldviews (mm.compare_worldviews)."
+            "disagree about it, audit under both worldviews (audit.with_worldviews)."
         )
     if diagnosis.by_severity("unknown"):
         return (
             "Next: ask experts about the problems that were not measured, and audit under each "
-            "worldview that they hold possible (mm.compare_worldviews)."
+            "worldview that they hold possible (audit.with_worldviews)."
         )
     if not diagnosis.protected:
         return "Next: check again with the protected attribute and its intervention, do={…}."
