@@ -423,10 +423,11 @@ def test_unchanged_causes_and_any_order_of_rows_give_the_same_bits_from_any_regr
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (lambda features: features, "predicted values of shape (2, 2) for 2 rows. It must return"),
-        (lambda features: features[:1, 0], "predicted values of shape (1,) for 2 rows."),
+        (lambda features: features, "predicted ndarray, which does not hold one number for each"),
+        (lambda features: features[:1, 0], "predicted ndarray, which does not hold one number"),
+        (lambda features: features[:, :1].T, "predicted ndarray, which does not hold one number"),
         (lambda features: [np.nan, np.inf], "predicted 2 of 2 values that are not finite numbers."),
-        (lambda features: ["secret", "cell"], "predicted list, which does not hold one number per"),
+        (lambda features: ["secret", "cell"], "predicted list, which does not hold one number"),
         (lambda features: None, "predicted "),
         (lambda features: dict[str, Any]()["secret"], "raised KeyError in predict(). Try it on"),
     ],
@@ -465,9 +466,9 @@ def test_a_regressor_that_fails_is_named_with_the_type_of_its_error() -> None:
 @pytest.mark.parametrize(
     ("parents", "regressor", "message"),
     [
-        ("A", Told, "regressor=Told is a class. Give an object of it: regressor=Told()."),
-        ("A", len, "the regressor (builtin_function_or_method) does not have fit() and predict()."),
-        ("A", None, "the regressor (NoneType) does not have fit() and predict()."),
+        ("A", Told, "the regressor (Told) is not an object with fit() and predict()."),
+        ("A", len, "the regressor (builtin_function_or_method) is not an object with fit() and"),
+        ("A", None, "the regressor (NoneType) is not an object with fit() and predict()."),
         ("", Told(_first), "has no parents for its regressor to learn from"),
     ],
 )

@@ -508,17 +508,13 @@ def _predicted(regressor: Regressor, features: Floats) -> Floats:
     try:
         values = np.array(answer, dtype=np.float64)
     except (TypeError, ValueError):
-        raise EquationError(
-            f"its regressor ({name}) predicted {type(answer).__name__}, which does not hold one "
-            "number per row. Use a regressor, not a classifier."
-        ) from None
+        values = np.empty((0, 0))
     if values.shape not in {(rows,), (rows, 1)}:
         raise EquationError(
-            f"its regressor ({name}) predicted values of shape {values.shape} for {rows} rows. "
-            "It must return one number per row."
+            f"its regressor ({name}) predicted {type(answer).__name__}, which does not hold one "
+            f"number for each of {rows} rows. Use a regressor that does, and not a classifier."
         )
-    lost = int(np.count_nonzero(~np.isfinite(values)))
-    if lost:
+    if lost := int(np.count_nonzero(~np.isfinite(values))):
         raise EquationError(
             f"its regressor ({name}) predicted {lost} of {rows} values that are not finite "
             "numbers. Scale the causes, or use another regressor."
@@ -538,18 +534,15 @@ def _foreign_errors(regressor: object, doing: str) -> Iterator[None]:
         ) from None
 
 
-def _read_regressor(regressor: Any) -> Regressor:
-    if isinstance(regressor, type):
+def _read_regressor(regressor: Any) -> Any:
+    able = all(callable(getattr(regressor, method, None)) for method in ("fit", "predict"))
+    if isinstance(regressor, type) or not able:
+        shown = regressor.__name__ if isinstance(regressor, type) else type(regressor).__name__
         raise EquationError(
-            f"regressor={regressor.__name__} is a class. Give an object of it: "
-            f"regressor={regressor.__name__}()."
+            f"the regressor ({shown}) is not an object with fit() and predict(). "
+            "Give one, such as a regressor of scikit-learn, and not its class."
         )
-    if not all(callable(getattr(regressor, method, None)) for method in ("fit", "predict")):
-        raise EquationError(
-            f"the regressor ({type(regressor).__name__}) does not have fit() and predict(). "
-            "Use one that has, such as a regressor of scikit-learn."
-        )
-    return regressor  # type: ignore[no-any-return]
+    return regressor
 
 
 def _copied(regressor: Regressor) -> Regressor:
