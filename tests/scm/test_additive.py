@@ -16,7 +16,7 @@ from mutandis.errors import EquationError, FormulaError
 from mutandis.scm import Additive, Linear, Stated, Worldview
 from mutandis.scm.additive import FittedLinear, _features, finish
 from mutandis.scm.family import naming
-from mutandis.scm.predictor import LinearPredictor, Slope
+from mutandis.scm.predictor import LinearPredictor, Term
 from tests.scm.columns import names, numbers, people
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 def _doubling(**settings: Any) -> FittedLinear:
     """η = 1 + 2·A."""
-    slope = Slope(parent="A", slope=2.0)
+    slope = Term.slope("A", 2.0)
     return FittedLinear(predictor=LinearPredictor(intercept=1.0, terms=(slope,)), **settings)
 
 
@@ -104,8 +104,7 @@ def test_the_log_link_is_fitted_on_logarithms() -> None:
     fitted = Linear("A", link="log").fit(numbers(1, 4, 9, 16), {"A": numbers(0, 0, 1, 1)})
     assert fitted.predictor.intercept == pytest.approx(math.log(2))
     (slope,) = fitted.predictor.terms
-    assert isinstance(slope, Slope)
-    assert slope.slope == pytest.approx(math.log(6))
+    assert slope.effects == pytest.approx({(None,): math.log(6)})
     noise = fitted.abduct(numbers(9, 16), {"A": numbers(1, 1)})
     predicted = fitted.predict({"A": numbers(0, 0)}, noise).values
     assert predicted.tolist() == pytest.approx([1.5, 16 / 6])

@@ -23,7 +23,7 @@ from mutandis.scm.categorical import (
     winners,
 )
 from mutandis.scm.family import KnownLevels
-from mutandis.scm.predictor import LinearPredictor, Slope
+from mutandis.scm.predictor import LinearPredictor, Term
 from tests.scm.columns import names, numbers
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def test_the_score_of_statsmodels_vanishes_at_the_coefficients(rows: int) -> Non
     oracle = sm.MNLogit(child.codes, design)
     found = []
     for predictor in fitted.predictors:
-        group, age = (term.coefficients for term in predictor.terms)  # type: ignore[union-attr]
+        group, age = (term.coefficients.values() for term in predictor.terms)
         found += [predictor.intercept, *group, *age]
     step = np.linalg.solve(-oracle.hessian(np.array(found)), oracle.score(np.array(found)))
     assert np.abs(step).max() < 1e-6
@@ -119,7 +119,7 @@ def test_many_categories_and_causes_are_fitted() -> None:
 
 
 def _two() -> FittedCategorical:
-    predictor = LinearPredictor(intercept=0.0, terms=(Slope(parent="A", slope=2.0),))
+    predictor = LinearPredictor(intercept=0.0, terms=(Term.slope("A", 2.0),))
     return FittedCategorical(known=KnownLevels(("no", "yes")), predictors=(predictor,))
 
 

@@ -290,7 +290,10 @@ def test_deviance_explained_is_that_of_statsmodels() -> None:
     explained = 1 - deviance(counts, means) / deviance(counts, np.full(len(table), counts.mean()))
     multinomial = sm.MNLogit(table["job"].astype("category").cat.codes, design)
     log_odds = [
-        [predictor.intercept, predictor.terms[0].shifts["m"], predictor.terms[1].slope]
+        [
+            predictor.intercept,
+            *(value for t in predictor.terms for value in t.coefficients.values()),
+        ]
         for predictor in equations["job"].predictors
     ]
     shares = table["job"].value_counts(normalize=True)

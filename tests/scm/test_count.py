@@ -16,7 +16,7 @@ from mutandis.errors import EquationError
 from mutandis.numeric.poisson import poisson_tails
 from mutandis.scm import Count
 from mutandis.scm.count import FittedCount, abduct_counts, predict_counts
-from mutandis.scm.predictor import LinearPredictor, Slope
+from mutandis.scm.predictor import LinearPredictor, Term
 from tests.scm.columns import names, numbers
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def _factor(intercept: float, slope: float, **settings: Any) -> FittedCount:
     """Make an equation in which A multiplies the mean."""
-    terms = (Slope(parent="A", slope=slope),)
+    terms = (Term.slope("A", slope),)
     return FittedCount(predictor=LinearPredictor(intercept=intercept, terms=terms), **settings)
 
 
@@ -62,7 +62,7 @@ def test_the_score_of_statsmodels_vanishes_at_the_coefficients(rows: int, unit: 
     parents: dict[str, Column] = {"G": names(codes, "abc"), "Age": Numbers(age * unit)}
     predictor = Count("G", "Age").fit(Numbers(counts), parents).predictor
     design = np.column_stack([np.ones(rows), codes == 1, codes == 2, age])
-    group, slope = (term.coefficients for term in predictor.terms)  # type: ignore[union-attr]
+    group, slope = (term.coefficients.values() for term in predictor.terms)
     found = np.array([predictor.intercept, *group, *slope]) * [1, 1, 1, unit]
     oracle = sm.GLM(counts, design, family=sm.families.Poisson())
     step = np.linalg.solve(-oracle.hessian(found), oracle.score(found))

@@ -82,8 +82,8 @@ def test_the_basis_is_orthogonal_and_translates_back() -> None:
     found = DESIGN.at(coefficients)
     predictor: Any = DESIGN.predictor(coefficients)
     assert predictor.at(_parents(), rows=ROWS) == pytest.approx(found, abs=1e-11)
-    assert [term.parent for term in predictor.terms] == ["Age", "G", "Pay"]
-    assert predictor.terms[1].shifts["a"] == 0.0
+    assert [term.parents for term in predictor.terms] == [("Age",), ("G",), ("Pay",)]
+    assert predictor.terms[1].effects[("a",)] == 0.0
     # the penalty is the variance of the predictor
     assert DESIGN.penalty(coefficients) == pytest.approx(1e-10 / 2 * ROWS * found.var(), rel=1e-9)
     assert DESIGN.sums(weights) == pytest.approx(DESIGN.basis.T @ weights, abs=1e-10)

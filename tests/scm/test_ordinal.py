@@ -15,7 +15,7 @@ from mutandis.errors import EquationError
 from mutandis.scm import Ordinal
 from mutandis.scm.family import KnownLevels
 from mutandis.scm.ordinal import FittedOrdinal
-from mutandis.scm.predictor import LinearPredictor, Slope
+from mutandis.scm.predictor import LinearPredictor, Term
 from tests.scm.columns import names, numbers
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def _sloped(*thresholds: float) -> FittedOrdinal:
     return FittedOrdinal(
         known=KnownLevels(GRADES[: len(thresholds) + 1]),
         thresholds=thresholds,
-        predictor=LinearPredictor(intercept=0.0, terms=(Slope(parent="A", slope=1.0),)),
+        predictor=LinearPredictor(intercept=0.0, terms=(Term.slope("A", 1.0),)),
     )
 
 
@@ -94,7 +94,7 @@ def test_the_fit_maximises_the_likelihood_of_statsmodels(
     child, parents, design = _simulated(rows, seed=rows)
     fitted: Any = Ordinal(*parents).fit(child, parents)
     oracle = OrderedModel(child.codes, design, distr="logit")
-    group, (age,) = (term.coefficients for term in fitted.predictor.terms)
+    group, (age,) = (term.coefficients.values() for term in fitted.predictor.terms)
     thresholds = np.array(fitted.thresholds) - age * 40
     # its thresholds are the first, and the logarithms of the gaps after it
     found = np.array([*group, 10 * age, thresholds[0], *np.log(np.diff(thresholds))])
@@ -107,7 +107,7 @@ def test_fits_by_hand() -> None:
     """Odds of the upper level are 1/3 in group a and 3 in group b."""
     group: dict[str, Column] = {"G": _letters("aaaabbbb", "ab")}
     fitted: Any = Ordinal("G").fit(_letters("lllhlhhh", ("low", "high")), group)
-    assert dict(fitted.predictor.terms[0].shifts) == pytest.approx({"a": 0, "b": 2 * math.log(3)})
+    assert fitted.predictor.terms[0].effects["b",] == pytest.approx(2 * math.log(3))
     assert fitted.thresholds == pytest.approx([math.log(3)], rel=1e-8)
     alone = Ordinal().fit(_letters("llmmmhhhhh", GRADES[:3]), {})
     assert alone.probabilities({}, rows=1)[0] == pytest.approx([0.2, 0.3, 0.5], rel=1e-10)

@@ -29,7 +29,7 @@ from mutandis.scm.additive import FittedLinear, finish
 from mutandis.scm.counterfactual import FittedWorldview, act
 from mutandis.scm.family import Equation, Fitted, Predicted, numbers_of
 from mutandis.scm.graph import Graph
-from mutandis.scm.predictor import LevelShifts, LinearPredictor, Slope
+from mutandis.scm.predictor import LinearPredictor, Term
 from tests.scm.columns import people
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def test_tables_that_cannot_be_fitted_to(
 
 
 def _stated(intercept: float = 0.0, settings: Any = None, **slopes: float) -> FittedLinear:
-    terms = tuple(Slope(parent=name, slope=slope) for name, slope in slopes.items())
+    terms = tuple(Term.slope(name, slope) for name, slope in slopes.items())
     predictor = LinearPredictor(intercept=intercept, terms=terms)
     return FittedLinear(predictor=predictor, **(settings or {}))
 
@@ -246,7 +246,7 @@ def test_finished_values_and_links_feed_the_next_equation() -> None:
 
 
 def test_do_on_names() -> None:
-    shifts = LevelShifts(parent="Race", shifts={"a": 0.0, "b": 5.0, "c": -2.0})
+    shifts = Term.shifts("Race", {"a": 0.0, "b": 5.0, "c": -2.0})
     fitted = FittedLinear(predictor=LinearPredictor(intercept=1.0, terms=(shifts,)))
     graph = Graph.from_parents({"Score": ("Race",)})
     worldview = FittedWorldview(graph=graph, equations={"Score": fitted})
@@ -467,7 +467,8 @@ def test_a_resolving_attribute_stays_and_paths_through_it_are_not_followed() -> 
     fitted: Any = _ladder().fit(facts).equations["Salary"]
     women = facts.numbers("Gender") == 1
     shift = resolved.population.numbers("Salary") - facts.numbers("Salary")
-    assert shift[women] == pytest.approx(np.full(women.sum(), -fitted.predictor.terms[0].slope))
+    direct = fitted.predictor.terms[0].effects[None,]
+    assert shift[women] == pytest.approx(np.full(women.sum(), -direct))
     assert (shift[~women] == 0).all()
     # one that nothing moves is not reported
     other = _ladder(resolving=("Job",)).counterfactuals(facts, do={"Salary": 1.0})

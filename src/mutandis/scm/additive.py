@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import pairwise
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 import numpy as np
@@ -22,10 +21,8 @@ from mutandis.numeric.order import ReorderedColumns, distinct_rows
 from mutandis.scm.family import Equation, Fitted, Predicted, numbers_of, read_choice
 from mutandis.scm.noise import Leftover, of_residual
 from mutandis.scm.predictor import (
-    LevelShifts,
     LinearPredictor,
-    SingleTerm,
-    Slope,
+    Term,
     fit_linear_predictor,
     require_varying,
 )
@@ -439,21 +436,21 @@ class Additive(AdditiveEquation):
         return FittedAdditive(regressor=regressor, encoding=encoding, **self.output)
 
 
-def _encode(name: str, column: Column) -> SingleTerm:
+def _encode(name: str, column: Column) -> Term:
     """Encode a numeric parent as its values, a nominal one as the place of each level."""
     if isinstance(column, Categories):
         places = {level: float(n) for n, level in enumerate(column.occurring())}
-        return LevelShifts(parent=name, shifts=MappingProxyType(places))
-    return Slope(parent=name, slope=1.0)
+        return Term.shifts(name, places)
+    return Term.slope(name, 1.0)
 
 
-def _features(encoding: Iterable[SingleTerm], parents: Columns) -> Floats:
+def _features(encoding: Iterable[Term], parents: Columns) -> Floats:
     """Build one row per person; refuse levels that did not occur before."""
     columns: list[Floats] = []
     for parent in encoding:
         values = parent.at(parents)
-        if isinstance(parent, LevelShifts):
-            columns += [1.0 * (values == place) for place in parent.shifts.values()]
+        if parent.nominal[0]:
+            columns += [1.0 * (values == place) for place in parent.effects.values()]
         else:
             columns.append(values)
     return np.column_stack(columns)
@@ -471,7 +468,7 @@ class FittedAdditive(FittedAdditiveEquation):
     """An additive equation with a fitted regressor."""
 
     regressor: Regressor = field(hash=False)
-    encoding: tuple[SingleTerm, ...]
+    encoding: tuple[Term, ...]
 
     def explained(self, parents: Columns, *, rows: int | None = None) -> Floats:
         return self._explained_by(_features(self.encoding, parents))

@@ -14,7 +14,9 @@ level in them; where such a one never occurs, another takes its place.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import combinations
+from functools import reduce
+from itertools import combinations, islice
+from operator import mul
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -34,116 +36,90 @@ from mutandis.numeric.least_squares import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from mutandis.data.columns import Columns, Floats
 
-Pair = tuple[Any, Any]
-Products = dict[Pair, "Floats"]
+    Levels = tuple[tuple[Any, ...], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slope:
-    """The effect of a numeric parent, per unit."""
+class Term:
+    """What one parent, or two together, add: a coefficient per combination of levels."""
 
-    parent: str
-    slope: float
+    # A nominal parent has its levels, and the number 1; a numeric parent has its numbers, and the
+    # one level None. The coefficient is multiplied with the numbers. A combination without one
+    # (None) occurred only where their product was 0, one that is not listed did not occur: what the
+    # parents do there is unknown.
+    parents: tuple[str, ...]
+    nominal: tuple[bool, ...]
+    effects: Mapping[tuple[Any, ...], float | None]
+
+    @classmethod
+    def slope(cls, parent: str, slope: float) -> Term:
+        """Return the effect of a numeric parent, per unit."""
+        return cls(parents=(parent,), nominal=(False,), effects={(None,): slope})
+
+    @classmethod
+    def shifts(cls, parent: str, shifts: Mapping[Any, float]) -> Term:
+        """Return the effect of a nominal parent: a shift per level, 0 for the first."""
+        effects = {(level,): shift for level, shift in shifts.items()}
+        return cls(parents=(parent,), nominal=(True,), effects=MappingProxyType(effects))
 
     @property
-    def parents(self) -> tuple[str, ...]:
-        return (self.parent,)
+    def coefficients(self) -> dict[tuple[Any, ...], float]:
+        """The coefficients of a single parent, by levels: none for the first level."""
+        estimated = islice(self.effects.items(), int(self.nominal[0]), None)
+        return {levels: effect or 0.0 for levels, effect in estimated}
 
-    @property
-    def coefficients(self) -> tuple[float, ...]:
-        return (self.slope,)
-
-    def with_coefficients(self, coefficients: Iterator[float]) -> Slope:
-        return Slope(parent=self.parent, slope=next(coefficients))
+    def with_coefficients(
+        self, coefficients: Iterator[float], estimated: Levels | None = None
+    ) -> Term:
+        """Replace the coefficients of a single parent, or those of some combinations."""
+        own = self.coefficients if estimated is None else estimated
+        effects = {**self.effects, **{levels: next(coefficients) for levels in own}}
+        return replace(self, effects=MappingProxyType(effects))
 
     def design(self, column: Column) -> Iterator[Floats]:
-        """Yield the columns that the coefficients multiply."""
-        yield _numbers(self.parent, column)
+        """Yield the columns that the coefficients of a single parent multiply."""
+        levels, codes, numbers = _side(self.parents[0], column, nominal=self.nominal[0])
+        for (level,) in self.coefficients:
+            yield (codes == levels.index(level)).astype(float) if self.nominal[0] else numbers
 
     def at(self, parents: Columns) -> Floats:
-        return self.slope * _numbers(self.parent, parents[self.parent])
+        """Compute each row's contribution; refuse what did not occur in the fit."""
+        sides = [
+            _side(name, parents[name], nominal=nominal)
+            for name, nominal in zip(self.parents, self.nominal, strict=True)
+        ]
+        places = [{level: code for code, level in enumerate(levels)} for levels, _, _ in sides]
+        # one more place at the end, which the code -1 of a missing value falls into
+        table = np.full([len(each) + 1 for each in places], np.nan)
+        for levels, effect in self.effects.items():
+            known = all(level in each for level, each in zip(levels, places, strict=True))
+            if effect is not None and known:
+                found = (each[level] for level, each in zip(levels, places, strict=True))
+                table[tuple(found)] = effect
+        effects = table[tuple(codes for _, codes, _ in sides)]
+        product = reduce(mul, [numbers for _, _, numbers in sides])
+        unknown = np.isnan(effects)
+        if unseen := int(np.count_nonzero(unknown & (product != 0.0))):
+            raise self._unseen(unseen)
+        contribution: Floats = np.where(unknown, 0.0, effects) * product
+        return contribution
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LevelShifts:
-    """The effect of a nominal parent: one shift per level, 0 for the first that occurred."""
-
-    parent: str
-    shifts: Mapping[Any, float]
-
-    @property
-    def parents(self) -> tuple[str, ...]:
-        return (self.parent,)
-
-    @property
-    def coefficients(self) -> tuple[float, ...]:
-        return tuple(self.shifts.values())[1:]
-
-    def with_coefficients(self, coefficients: Iterator[float]) -> LevelShifts:
-        first, *others = self.shifts
-        shifts = {first: 0.0, **{level: next(coefficients) for level in others}}
-        return LevelShifts(parent=self.parent, shifts=MappingProxyType(shifts))
-
-    def design(self, column: Column) -> Iterator[Floats]:
-        categories = require_categories(self.parent, column)
-        for level in tuple(self.shifts)[1:]:
-            yield (categories.codes == categories.code_of(level)).astype(np.float64)
-
-    def at(self, parents: Columns) -> Floats:
-        """Compute each row's contribution; refuse levels that did not occur in the fit."""
-        categories = require_categories(self.parent, parents[self.parent])
-        contribution: Floats = categories.look_up(self.shifts, otherwise=np.nan)
-        if unseen := int(np.isnan(contribution).sum()):
-            raise EquationError(
-                f"parent {self.parent!r} has {unseen} rows with a level that did not occur when "
+    def _unseen(self, rows: int) -> EquationError:
+        if len(self.parents) == 1:
+            return EquationError(
+                f"parent {self.parents[0]!r} has {rows} rows with a level that did not occur when "
                 "the equation was fitted, so its effect is unknown. Fit on a table in which every "
                 "level occurs, or intervene with one that does."
             )
-        return contribution
-
-
-SingleTerm = Slope | LevelShifts
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Interaction:
-    """What two parents do together: a coefficient per pair of levels, times their numbers."""
-
-    # A nominal parent has its levels, and the number 1; a numeric parent has its numbers, and the
-    # one level None. A pair without a coefficient (None) occurred only where the product of the
-    # numbers was 0, a pair that is not listed did not occur: what they do there is unknown.
-    parents: tuple[str, str]
-    nominal: tuple[bool, bool]
-    effects: Mapping[Pair, float | None]
-
-    def at(self, parents: Columns) -> Floats:
-        (levels, codes, numbers), (other_levels, other_codes, other_numbers) = (
-            _side(name, parents[name], nominal=nominal)
-            for name, nominal in zip(self.parents, self.nominal, strict=True)
+        return EquationError(
+            f"parents {listed(self.parents)} have {rows} rows with a combination of values that "
+            "did not occur when the equation was fitted, so what they do together is unknown. Fit "
+            "on a table in which every combination occurs, or leave the interactions out."
         )
-        rows = {level: code for code, level in enumerate(levels)}
-        columns = {level: code for code, level in enumerate(other_levels)}
-        # one more row and column at the end, which the code -1 of a missing value falls into
-        table = np.full((len(rows) + 1, len(columns) + 1), np.nan)
-        for (one, other), effect in self.effects.items():
-            if effect is not None and one in rows and other in columns:
-                table[rows[one], columns[other]] = effect
-        effects, product = table[codes, other_codes], numbers * other_numbers
-        unknown = np.isnan(effects)
-        if unseen := int(np.count_nonzero(unknown & (product != 0.0))):
-            first, second = self.parents
-            raise EquationError(
-                f"parents {first!r} and {second!r} have {unseen} rows with a combination of values "
-                "that did not occur when the equation was fitted, so what they do together is "
-                "unknown. Fit on a table in which every combination occurs, or leave the "
-                "interactions out."
-            )
-        contribution: Floats = np.where(unknown, 0.0, effects) * product
-        return contribution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +127,7 @@ class LinearPredictor:
     """An intercept plus one term per parent as declared, then those of two parents together."""
 
     intercept: float
-    terms: tuple[Slope | LevelShifts | Interaction, ...]
+    terms: tuple[Term, ...]
 
     def at(self, parents: Columns, *, rows: int) -> Floats:
         total = np.full(rows, self.intercept)
@@ -166,14 +142,13 @@ class LinearPredictor:
 class Design(Basis):
     """An orthogonal basis of the columns of declared causes."""
 
-    terms: tuple[SingleTerm, ...]  # the declared causes, with coefficients of no meaning
+    terms: tuple[Term, ...]  # the declared causes, with coefficients of no meaning
 
     @classmethod
     def of(cls, parents: Columns, *, rows: int) -> Design:
         """Build the basis, or refuse causes that are constant or collinear."""
-        rough = fit_linear_predictor(np.zeros(rows), parents)
-        terms = tuple(term for term in rough.terms if isinstance(term, SingleTerm))
-        columns = [values for term in terms for values in term.design(parents[term.parent])]
+        terms = fit_linear_predictor(np.zeros(rows), parents).terms
+        columns = [values for term in terms for values in term.design(parents[term.parents[0]])]
         basis, triangle = cls.orthogonal(columns, rows=rows)
         return cls(terms=terms, basis=basis, triangle=triangle)
 
@@ -185,32 +160,17 @@ class Design(Basis):
         return LinearPredictor(intercept=intercept, terms=terms)
 
 
-def _numbers(parent: str, column: Column) -> Floats:
-    if not isinstance(column, Numbers):
-        raise _other_kind(parent, before="numbers", now="names")
-    return column.values
-
-
-def require_categories(parent: str, column: Column) -> Categories:
-    """Return the column of a parent that held names when its equation was fitted."""
-    if not isinstance(column, Categories):
-        raise _other_kind(parent, before="names", now="numbers")
-    return column
-
-
-def _other_kind(parent: str, *, before: str, now: str) -> KindError:
-    return KindError(
-        f"Parent {parent!r} held {before} when its equation was fitted, and now holds {now}. "
+def _side(name: str, column: Column, *, nominal: bool) -> tuple[tuple[Any, ...], Any, Any]:
+    """Return a parent's levels, its codes into them, and its numbers; refuse another kind."""
+    if nominal and isinstance(column, Categories):
+        return column.levels, column.codes, 1.0
+    if isinstance(column, Numbers) and not nominal:
+        return (None,), 0, column.values
+    before, now = ("names", "numbers") if nominal else ("numbers", "names")
+    raise KindError(
+        f"Parent {name!r} held {before} when its equation was fitted, and now holds {now}. "
         "Read the column the same way in both tables."
     )
-
-
-def _side(name: str, column: Column, *, nominal: bool) -> tuple[tuple[Any, ...], Any, Any]:
-    """Return a parent's levels, its codes into them, and its numbers."""
-    if nominal:
-        categories = require_categories(name, column)
-        return categories.levels, categories.codes, 1.0
-    return (None,), 0, _numbers(name, column)
 
 
 # --- fit ------------------------------------------------------------------------------------------
@@ -222,44 +182,29 @@ def fit_linear_predictor(
     """Fit an intercept and one term per parent, or also per two of them, by least squares."""
     if not len(response):
         require_rows(0, coefficients=1 + len(parents))
-    single: list[SingleTerm] = []
+    terms: list[tuple[Term, Levels]] = []
     design: list[tuple[Label, Scaled]] = []
     constant: list[str] = []
+
+    def add(label: Label, columns: Columns) -> None:
+        term, cells, column_of = _cross(columns)
+        require_few(len(design) + len(cells))
+        design.extend((label, Scaled.of(column_of(cell))) for cell in cells.values())
+        terms.append((term, tuple(cells)))
+
     # each parent is looked at once: a worldview reorders a column when it is asked for
     for name, column in parents.items():
-        single.append(_single_term(name, column))
-        require_few(sum(len(term.coefficients) for term in single))
-        design += [(name, Scaled.of(values)) for values in single[-1].design(column)]
+        add(name, {name: column})
         constant += [name] if _is_constant(column) else []
     require_rows(len(response), coefficients=1 + len(design))
     _refuse_constants(constant)
-    crossed = []
     for pair in combinations(parents, 2) if interactions else ():
-        crossed.append(_cross(pair, parents))
-        require_few(len(design) + sum(len(columns) for _, columns in crossed))
-    for product, columns in crossed:
-        design += [(product.parents, Scaled.of(values)) for values in columns.values()]
+        add(pair, {name: parents[name] for name in pair})
     require_rows(len(response), coefficients=1 + len(design))
     intercept, coefficients = solve_centred(response, design)
     remaining = iter(coefficients)
-    terms = [term.with_coefficients(remaining) for term in single]
-    together = [
-        replace(
-            product,
-            effects=MappingProxyType(
-                {**product.effects, **{pair: next(remaining) for pair in columns}}
-            ),
-        )
-        for product, columns in crossed
-    ]
-    return LinearPredictor(intercept=intercept, terms=(*terms, *together))
-
-
-def _single_term(name: str, column: Column) -> SingleTerm:
-    if isinstance(column, Categories):
-        shifts = dict.fromkeys(column.occurring(), 0.0)
-        return LevelShifts(parent=name, shifts=MappingProxyType(shifts))
-    return Slope(parent=name, slope=0.0)
+    fitted = tuple(term.with_coefficients(remaining, levels) for term, levels in terms)
+    return LinearPredictor(intercept=intercept, terms=fitted)
 
 
 def require_varying(parents: Columns) -> None:
@@ -282,49 +227,66 @@ def _refuse_constants(constant: Sequence[str]) -> None:
         )
 
 
-def _cross(pair: tuple[str, str], parents: Columns) -> tuple[Interaction, Products]:
-    """Cross two parents: the effects that are known, and the columns of those to be fitted."""
-    one, other = (isinstance(parents[name], Categories) for name in pair)
-    levels, codes, numbers = _side(pair[0], parents[pair[0]], nominal=one)
-    other_levels, other_codes, other_numbers = _side(pair[1], parents[pair[1]], nominal=other)
+def _cross(columns: Columns) -> tuple[Term, dict[tuple[Any, ...], int], Callable[[int], Floats]]:
+    """Make a term of one parent or two, the cells that have a coefficient, and their columns."""
+    nominal = tuple(isinstance(column, Categories) for column in columns.values())
+    sides = [
+        _side(name, column, nominal=each)
+        for (name, column), each in zip(columns.items(), nominal, strict=True)
+    ]
+    rows = len(next(iter(columns.values())))
     with np.errstate(all="ignore"):  # what overflows, least squares finds
-        product = np.broadcast_to(numbers * other_numbers, len(parents[pair[0]]))
-    cells = np.broadcast_to(codes * np.int64(len(other_levels)) + other_codes, len(product))
-    if not (one or other) and product.any() and np.isfinite(product).all() and is_constant(product):
+        product = np.broadcast_to(reduce(mul, [numbers for _, _, numbers in sides]), rows)
+    if len(sides) > 1 and not any(nominal):
+        _require_varying_product(product, tuple(columns))
+    cells = np.zeros(rows, dtype=np.int64)
+    for levels, codes, _ in sides:
+        cells = cells * len(levels) + codes
+    active = np.flatnonzero(np.bincount(cells[product != 0.0])).tolist()
+    if nominal == (True, True):
+        reached = _spanning(active, across=len(sides[1][0]))
+    else:
+        # the first level, unless there are only numbers; one that occurs only with zeros has none
+        reached = set(active[: int(any(nominal))])
+    shape = [len(levels) for levels, _, _ in sides]
+    named = {
+        cell: tuple(
+            levels[place]
+            for (levels, _, _), place in zip(sides, np.unravel_index(cell, shape), strict=True)
+        )
+        for cell in np.flatnonzero(np.bincount(cells)).tolist()
+    }
+    effects = {levels: 0.0 if cell in reached else None for cell, levels in named.items()}
+    term = Term(parents=tuple(columns), nominal=nominal, effects=effects)
+    fitted = {named[cell]: cell for cell in active if cell not in reached}
+    return term, fitted, lambda cell: np.where(cells == cell, product, 0.0)
+
+
+def _require_varying_product(product: Floats, pair: tuple[str, ...]) -> None:
+    if product.any() and np.isfinite(product).all() and is_constant(product):
         raise EquationError(
             f"the product of {listed([pair])} is the same in every row, so nothing tells what "
             "they do together. Leave the interactions out, or remove one of these parents."
         )
-    occurring, active = np.unique(cells).tolist(), np.unique(cells[product != 0.0]).tolist()
-    reached = _reached([divmod(cell, len(other_levels)) for cell in active], nominal=one + other)
-    fitted = set(active)
-    effects: dict[Pair, float | None] = {}
-    products: Products = {}
-    for cell in occurring:
-        place = divmod(cell, len(other_levels))
-        named = levels[place[0]], other_levels[place[1]]
-        effects[named] = 0.0 if place in reached else None
-        if place not in reached and cell in fitted:
-            products[named] = np.where(cells == cell, product, 0.0)
-    return Interaction(parents=pair, nominal=(one, other), effects=effects), products
 
 
-def _reached(cells: Sequence[tuple[int, int]], *, nominal: int) -> set[tuple[int, int]]:
-    """Find the combinations that single terms can reach, whatever values they have."""
-    if nominal < 2:
-        # a numeric parent's slope reaches one level; a level that occurs only with zeros has none
-        return set(cells[:nominal])
+def _spanning(cells: Sequence[int], *, across: int) -> set[int]:
+    """Find combinations that the shifts of single levels can reach, whatever values they have."""
     from networkx.utils import UnionFind
 
     # Levels are the nodes of a graph and combinations its edges: shifts of the nodes can be chosen
     # to meet any values along a forest, and not along a cycle (Kruskal 1956, earlier cells first).
-    lowest = tuple(map(min, zip(*cells, strict=True)))
+    ends = {cell: divmod(cell, across) for cell in cells}
+    lowest = tuple(map(min, zip(*ends.values(), strict=True)))
+    # combinations with a first level in them come first
+    by_base = sorted(
+        cells, key=lambda cell: ends[cell][0] != lowest[0] and ends[cell][1] != lowest[1]
+    )
     joined: Any = UnionFind()
     forest = set()
-    # combinations with a first level in them come first
-    for cell in sorted(cells, key=lambda cell: cell[0] != lowest[0] and cell[1] != lowest[1]):
-        first, second = (0, cell[0]), (1, cell[1])
-        if joined[first] != joined[second]:
-            joined.union(first, second)
+    for cell in by_base:
+        one, other = (0, ends[cell][0]), (1, ends[cell][1])
+        if joined[one] != joined[other]:
+            joined.union(one, other)
             forest.add(cell)
     return forest

@@ -14,7 +14,7 @@ from mutandis.errors import WorldviewError
 from mutandis.rooms.latent import FittedLatent, Latent
 from mutandis.rooms.latent.fit import Driven
 from mutandis.scm import Count, Linear, Ordinal, Worldview
-from mutandis.scm.predictor import LinearPredictor, Slope
+from mutandis.scm.predictor import LinearPredictor, Term
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +31,7 @@ EXPECTED = Latent("Skill", EQUATIONS, residual_noise=False)
 
 
 def _predictor(intercept: float, **slopes: float) -> LinearPredictor:
-    terms = tuple(Slope(parent=name, slope=slope) for name, slope in slopes.items())
+    terms = tuple(Term.slope(name, slope) for name, slope in slopes.items())
     return LinearPredictor(intercept=intercept, terms=terms)
 
 

@@ -80,7 +80,7 @@ def test_the_mode_is_that_of_the_normal_likelihood_by_hand(newton_step: NewtonSt
     found = []
     for child, values in (("Maths", maths), ("Music", music)):
         driven = fitted[child]
-        slope = driven.predictor.terms[0].slope  # type: ignore[union-attr]
+        (slope,) = driven.predictor.terms[0].coefficients.values()
         at_zero = driven.predictor.intercept + slope * group.mean()
         found.append(
             [
@@ -154,9 +154,9 @@ def test_nominal_causes_are_told_by_their_values() -> None:
     codes = numbers(columns, "Group").astype(np.int32)
     named: Columns = {**columns, "Group": Categories(codes, ("a", "b"))}
     by_number, by_name = THREE.fit(columns), THREE.fit(named)
-    shifts = by_name.parameters["Maths"].predictor.terms[0].shifts  # type: ignore[union-attr]
-    slope = by_number.parameters["Maths"].predictor.terms[0].slope  # type: ignore[union-attr]
-    assert dict(shifts) == pytest.approx({"a": 0.0, "b": slope}, rel=1e-9)
+    shifts = by_name.parameters["Maths"].predictor.terms[0].effects
+    (slope,) = by_number.parameters["Maths"].predictor.terms[0].coefficients.values()
+    assert shifts == pytest.approx({("a",): 0.0, ("b",): slope}, rel=1e-9)
     other: Columns = {**columns, "Group": Categories(1 - codes, ("b", "a"))}
     assert by_name.posterior(other).mean.tolist() == by_name.posterior(named).mean.tolist()
 

@@ -26,7 +26,7 @@ import numpy as np
 
 from mutandis.errors import EquationError
 from mutandis.numeric.order import distinct_rows
-from mutandis.scm.predictor import LinearPredictor, SingleTerm, fit_linear_predictor
+from mutandis.scm.predictor import LinearPredictor, Term, fit_linear_predictor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -284,7 +284,7 @@ class StandardAttribute:
     design: tuple[Floats, ...]
     means: tuple[float, ...]
     scales: tuple[float, ...]
-    terms: tuple[SingleTerm, ...]  # of a least squares fit: which there are, and where to start
+    terms: tuple[Term, ...]  # of a least squares fit: which there are, and where to start
 
     @property
     def size(self) -> int:
@@ -331,7 +331,7 @@ class StandardAttribute:
 
     def start(self) -> Floats:
         """Begin at the least squares fit, with a small loading."""
-        found = [coefficient for term in self.terms for coefficient in term.coefficients]
+        found = [coefficient for term in self.terms for coefficient in term.coefficients.values()]
         slopes = [
             slope * scale / self.scale for slope, scale in zip(found, self.scales, strict=True)
         ]
@@ -362,8 +362,8 @@ def standardise(
     # refuses causes that do not vary or say the same; of a count this is a rough start only
     rough = fit_linear_predictor(response if normal else np.log(response + 0.5), causes)
     distinct = {name: column.take(chosen) for name, column in causes.items()}
-    terms = tuple(term for term in rough.terms if isinstance(term, SingleTerm))
-    columns = [column for term in terms for column in term.design(distinct[term.parent])]
+    terms = rough.terms
+    columns = [column for term in terms for column in term.design(distinct[term.parents[0]])]
     spread = [_spread(column, counts) for column in columns]
     values = response[chosen]
     mean, deviation = _spread(values, counts)
