@@ -43,7 +43,6 @@ _NEGATIVE_WORDS = {"no", "n", "false", "f", "denied", "rejected", "refused", "de
 _FEW = 10  # this many different numbers may be codes or grades
 _NAMES = 30  # this many different texts may be categories
 _LACKING = 0.05  # a column that lacks more of its values costs more rows than it is worth
-_FAR = 100  # times the spread of the middle half: 999999 may stand for "unknown"
 _SEVERAL = 20  # people who are alike in more attributes than this are hardly ever found
 _NAMED = 100  # columns that are named where they are left out
 _KEY = 900  # YAML reads keys of up to 1,024 characters
@@ -61,13 +60,10 @@ EDIT 2. Then let `mutandis check` look at it, strike what people should not be c
 argue about the worldview before any result is seen."""
 _MISSING = """Some values are missing (see below). `missing: drop` leaves such rows out and counts
 them; `missing: error` refuses them."""
-_ID_LINE = """`id` says what people are called: {} has another whole number in every row. If that is
-an amount and names no one, strike `id`: rows are numbered then."""
 _PROTECTED_LINE = """EDIT 2. Who may have been treated worse: the attribute, the protected value,
 and the value they are compared with. Without `value`, all others are protected."""
 _COMPARED = """What people are compared on: people who are alike in these should be treated alike.
-Strike what the decision may not, or does not, depend on, here and in the worldview. How alike:
-Gower's distance; `similarity: {distance: heom}` sets another, of docs/distances.md."""
+Strike what the decision may not, or does not, depend on, here and in the worldview."""
 _CLAIM = f"""The worldview: what the protected attribute causes. THIS IS A CLAIM, TO BE ARGUED. The
 draft says that it affects every attribute directly, and that nothing else does, which is hardly
 true. `{PROTECTED}` stands for the attribute of EDIT 2. Strike attributes that it does not affect,
@@ -77,11 +73,7 @@ _DECISION = """Who decides. `recorded` is the table itself. If the model can be 
 it, and the other methods (CST with centers, CF) can be run too: {rule: 'income > 30000'},
 {python: module:function}, {onnx: model.onnx}, {skops: model.skops}, {http: …}."""
 _TEST = """How: the sizes of the groups, the level of the test, and the difference that counts as
-evidence. The headline is the matched comparison at the largest size up to 50 that is at most a
-third of the protected and a fifth of the reference rows; `evidence: {primary: [METHOD, K]}` sets
-another. The measure is the difference of two shares of refusals; `evidence: {measure: risk-ratio}`,
-`selection-ratio` or `odds-ratio` compare them by a ratio, with a `tau` from 1 on, or up to 1 for
-the selection ratio, such as 0.8 (docs/outcomes.md)."""
+evidence. Further settings: docs/reference/audit-file.md."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -96,7 +88,6 @@ class _Column:
     levels: tuple[Any, ...] = ()  # the distinct values in order, where they are few
     common: Any = None  # the most frequent one
     whole: bool = False
-    far: bool = False  # the largest number may stand for "unknown"
     lowest: float = float("-inf")
     role: str = ""  # id, outcome, protected, a kind of attribute; empty: left out
     why: str = ""
@@ -112,12 +103,8 @@ class _Column:
         return next((s for s in stems if any(word.startswith(s) for word in self.words)), None)
 
     @property
-    def is_called_id(self) -> bool:
-        return not set(self.words).isdisjoint(_ID)
-
-    @property
     def is_unique(self) -> bool:
-        return self.distinct == self.rows > 1
+        return self.distinct == self.rows > 1 and (self.whole or self.kind == "text")
 
     def leave_out(self, why: str) -> None:
         self.role, self.why = "", why
@@ -188,10 +175,6 @@ def _look(name: str, column: pd.Series[Any]) -> _Column:
         found.levels = tuple(sorted(plain(value) for value in counted.index.tolist()))
     if len(numbers):
         found.lowest = float(numbers.min())
-    finite = numbers[np.isfinite(numbers)]
-    if len(finite) >= 20:
-        low, high = np.quantile(finite, [0.25, 0.75])
-        found.far = bool(high > low and finite.max() - high > _FAR * (high - low))
     return found
 
 
@@ -239,9 +222,7 @@ def _guess_roles(columns: Sequence[_Column], told: Mapping[str, str | None]) -> 
     for role, name in (("id", known), ("protected", protected), ("outcome", outcome)):
         for each in columns:
             if each.name == name:
-                guessed = role == "id" and told["id"] is None and not each.is_called_id
-                each.role = role
-                each.why = _ID_LINE.format(shown(each.name)) if guessed else ""
+                each.role, each.why = role, ""
 
 
 def _most_telling(columns: Iterable[_Column], stems: Iterable[str], most: int) -> str | None:
@@ -260,12 +241,10 @@ def _has_few(column: _Column, most: int) -> bool:
 
 
 def _find_id(columns: Sequence[_Column]) -> str | None:
-    """Find the column that is called an id; else the only one that numbers rows."""
     for each in columns:
-        if each.is_unique and (each.whole or each.kind == "text") and each.is_called_id:
+        if each.is_unique and not set(each.words).isdisjoint(_ID):
             return each.name
-    numbering = [each.name for each in columns if each.why == _NUMBERED]
-    return numbering[0] if len(numbering) == 1 else None
+    return None
 
 
 def _guess(column: _Column) -> None:
@@ -296,8 +275,6 @@ def _guess(column: _Column) -> None:
         notes.insert(0, "grades, low to high? Codes are nominal, amounts continuous")
     else:
         column.role = "continuous"
-        if column.far:
-            notes.insert(0, "its largest value may stand for 'unknown': look")
     column.why = "; ".join(notes)
 
 
@@ -384,13 +361,12 @@ def _find_level(column: _Column, text: str) -> Any:
 
 
 def _data_lines(columns: Sequence[_Column], data: Mapping[str, Any]) -> list[str]:
-    entries, comments = dict(data), []
+    entries, comments = dict(data), list[str]()
     known = _of_role(columns, "id")
     if known is not None:
         entries["id"] = known.name
-        comments += _comment(known.why)
     if any(each.missing for each in columns if each.role not in {"", "id"}):
-        comments += _comment(_MISSING)
+        comments = _comment(_MISSING)
         entries["missing"] = "drop"
     return [*comments, f"data: {write_flow(entries)}"]
 
