@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from mutandis.verdicts.findings import Findings
 
 __all__ = [
-    "EXPORTS",
     "compare_findings",
     "export_people",
     "hash_file",
@@ -42,18 +41,10 @@ __all__ = [
     "write_people",
 ]
 
-EXPORTS = {
-    "csv": "text/csv; charset=utf-8",
-    "parquet": "application/vnd.apache.parquet",
-    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-}
-"""The formats of tables for people, and their media types."""
-
 _TEMPORARY = ".mutandis-"
 # a spreadsheet runs a text cell that begins with one of these as a formula
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 _MOST_ROWS = 1_048_576  # of a sheet, its heading included
-_SHEET = "complainants"
 _NULLABLE: dict[type, Any] = {bool: "boolean", int: "Int64", float: "Float64"}
 
 
@@ -120,23 +111,20 @@ def _csv_cell(value: Any) -> Any:
 
 def write_people(path: str | os.PathLike[str], columns: Mapping[str, Any]) -> None:
     """Write columns to a file, in the format that its name ends with, whole or not at all."""
-    kind = Path(path).suffix.removeprefix(".").lower()
-    if kind not in EXPORTS:
-        endings = ", ".join(f".{each}" for each in EXPORTS)
-        raise PlanError(f"The name of the file says its format: let it end with one of {endings}.")
-    write_atomically(path, export_people(columns, kind))
-
-
-def export_people(columns: Mapping[str, Any], kind: str) -> bytes:
-    """Write columns in one of the formats."""
-    if kind == "csv":
-        return _as_csv(columns).encode()
-    if kind == "xlsx":
-        return _as_excel(columns)
-    with tempfile.TemporaryDirectory(prefix="mutandis-") as folder, _connected() as connection:
-        path = Path(folder, "people.parquet")
-        connection.from_df(_frame(columns)).write_parquet(str(path), compression="zstd")
-        return path.read_bytes()
+    kind = Path(path).suffix.lower()
+    if kind == ".csv":
+        write_atomically(path, _as_csv(columns))
+    elif kind == ".xlsx":
+        write_atomically(path, _as_excel(columns))
+    elif kind == ".parquet":
+        with tempfile.TemporaryDirectory(prefix="mutandis-") as folder, _connected() as connection:
+            made = Path(folder, "people.parquet")
+            connection.from_df(_frame(columns)).write_parquet(str(made), compression="zstd")
+            write_atomically(path, made.read_bytes())
+    else:
+        raise PlanError(
+            "The name of the file says its format: let it end with one of .csv, .parquet, .xlsx."
+        )
 
 
 def _as_excel(columns: Mapping[str, Any]) -> bytes:
@@ -154,7 +142,7 @@ def _as_excel(columns: Mapping[str, Any]) -> bytes:
             f"An Excel sheet has at most {_MOST_ROWS - 1:,} complainants. Filter, or take Parquet."
         )
     book = Workbook(write_only=True)
-    sheet = book.create_sheet(_SHEET)
+    sheet = book.create_sheet("complainants")
 
     def cell(value: Any) -> Any:
         if not isinstance(value, str):
