@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "compare_findings",
-    "export_people",
     "hash_file",
     "write_atomically",
     "write_csv",
