@@ -1,9 +1,9 @@
 """How often the answer at three scales is wrong, and how often it finds what is there.
 
 Tables are drawn from worlds in which nobody is treated differently, and from worlds with harm. For
-each world: how often the table's one-sided test rejects at 5 %, how often its interval (two bounds
-of 5 % each, so 90 % at least) holds the truth, in how many tables there is any claim about people, and which part of
-the claims about people is false. With harm: near which part of the people harmed by more than .1 a
+each world: how often the one-sided test of the table rejects at 5 %, how often its interval (two
+bounds of 5 % each) holds the truth, in how many tables there is any claim about people, and which
+part of these claims is false. With harm: near which part of the people harmed by more than .1 a
 difference is established. The tables go into benchmarks/answer-simulations.md.
 """
 

@@ -200,3 +200,10 @@ def test_a_thin_difference_of_a_randomised_experiment_is_found() -> None:
         )
         found += audit(table, ks=(50,)).answer.alike.verdict == "more often"
     assert found >= 0.9 * draws
+
+
+def test_people_are_listed_with_their_answer() -> None:
+    answer, table = harmed().answer, harmed().people()
+    assert table["step"].tolist() == answer.people.step.tolist()
+    assert (table["step"] > 0).tolist() == answer.established.tolist()
+    assert set(table.columns) >= {"id", "estimate", "low", "high", "p", "due_at_least", "income"}

@@ -211,8 +211,11 @@ class Audit:
         return self._frame(self._columns(method, k))
 
     def people(self, method: str | None = None, *, k: int | None = None) -> Any:
-        """Compute the findings with everyone's attributes, actual and counterfactual.
+        """Compute the findings with everyone's answer and attributes, actual and counterfactual.
 
+        Of the answer: the size of the smallest group or neighbourhood for which a difference is
+        established (`step`, 0: none), its `estimate` with bounds and `p`, and `due_at_least`, the
+        least share of the refusals there that is due to status.
         Counterfactual columns are there for the attributes that move. An attribute with the name
         of a finding has "attribute " in front.
         """
@@ -614,6 +617,10 @@ class Audit:
         columns = self._columns(method, k)
         # several interventions have no counterfactual in common
         other = self.ground.world.point if len(self.grounds) == 1 else None
+        if self.ground.answer is not None:
+            found = self.ground.answer.people
+            names = ("step", "estimate", "low", "high", "p", "due_at_least")
+            columns |= {name: getattr(found, name) for name in names}
         rows = self.study.people
         statuses = [each.attribute for each in self.plan.protections]
         for name in dict.fromkeys([*statuses, *(each.name for each in self.plan.attributes)]):
