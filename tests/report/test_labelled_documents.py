@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from html import unescape
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
@@ -16,7 +15,6 @@ import mutandis as mm
 from mutandis.errors import PlanError, SettingsError
 from mutandis.rooms.compliance import write_text
 from mutandis.rooms.explorer.pages import Explorer, Request
-from mutandis.store.audit_file import write_plan
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -173,6 +171,8 @@ def test_a_redacted_file_has_no_label_of_what_it_does_not_tell(labelled: mm.Audi
 
 
 def test_hostile_labels_are_escaped(plain: mm.Audit) -> None:
+    with pytest.raises(PlanError, match="not Labels"):
+        plain.with_labels({"columns": {}})  # type: ignore[arg-type]
     hostile = "<script>alert('1')</script>"
     found = plain.with_labels(
         mm.Labels(
@@ -200,13 +200,6 @@ def test_hostile_labels_are_escaped(plain: mm.Audit) -> None:
         ET.fromstring(svg)  # noqa: S314 - our own
 
 
-def test_without_labels_the_words_are_refused_and_granted(plain: mm.Audit) -> None:
-    case = plain.case(first(plain))
-    assert "was refused (outcome -1)" in case.explain_own_case()
-    assert "she was refused" in plain.case_file(case.id).to_html()
-    assert "“Refused” means LoanApproval = -1" in plain.report().html
-
-
 def test_labels_are_kept_with_the_results(folder: Path, labelled: mm.Audit) -> None:
     again = mm.open_results(folder / "results")
     assert again.plan.labels == labelled.plan.labels
@@ -226,12 +219,6 @@ def test_a_finished_audit_is_labelled_without_a_rerun(
     assert mm.verify_results(tmp_path / "results", rerun=True).differences == ()
 
 
-def test_an_audit_file_says_its_labels(folder: Path, labelled: mm.Audit) -> None:
-    text = "data: {source: loan.csv}\n" + write_plan(replace(labelled.plan, origin=None))
-    (folder / "written.yaml").write_text(text)
-    assert mm.read_plan(folder / "written.yaml").labels == labelled.plan.labels
-
-
 @pytest.mark.parametrize(
     ("labels", "said"),
     [
@@ -246,8 +233,3 @@ def test_wrong_labels_of_a_file_are_named(folder: Path, labels: str, said: str) 
     with pytest.raises(PlanError, match=said) as caught:
         mm.read_plan(folder / "wrong.yaml")
     assert isinstance(caught.value, SettingsError) or "section 'labels'" in str(caught.value)
-
-
-def test_labels_are_given_as_labels(plain: mm.Audit) -> None:
-    with pytest.raises(PlanError, match="not Labels"):
-        plain.with_labels({"columns": {}})  # type: ignore[arg-type]

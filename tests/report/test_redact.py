@@ -108,71 +108,56 @@ def smallest_group(audit: mm.Audit, who: Any) -> int:
     return min(int(each.sum() / max(1, *each, 0) + 1e-6) for each in places)
 
 
-@pytest.mark.few("multiple", "coupled", "matched", "cf")
-def test_her_record_and_the_verdicts_stay(any_audit: mm.Audit) -> None:
+@pytest.mark.few("multiple", "coupled", "matched", "cf", "full", "with-centers")
+def test_the_own_record_and_the_verdicts_stay_and_nothing_else(any_audit: mm.Audit) -> None:
+    worse = any_audit.plan.settings.evidence.direction == "negative"
     for who in some(any_audit, 2):
         full, redacted = (document_of(any_audit, who, redact=each) for each in (False, True))
         assert redacted.complainant == full.complainant
-        verdicts = {(row.method, row.k): row.verdict for row in full.figures}
-        compares = full.verdict.method != "cf"
-        few = compares and smallest_group(any_audit, who) < LEAST
-        assert few or redacted.verdict.verdict == full.verdict.verdict
+        few = full.verdict.method != "cf" and smallest_group(any_audit, who) < LEAST
         if few:
             assert redacted.verdict.verdict == redacted.primary.verdict == "withheld"
             assert "would tell about fewer than 10 people" in redacted.verdict.sentence
             assert {part.verdict for part in redacted.parts} == {"withheld"}
+        verdicts = {(row.method, row.k): row.verdict for row in full.figures}
         for row in redacted.figures:
             assert row.verdict == verdicts[row.method, row.k] or (few and row.primary)
+        check_own_case(full, redacted, concerned=full.complainant.refused == worse, few=few)
+        # nobody else is named; a name that begins another one's is no name of theirs
+        others = [each for each in any_audit.plan.population.ids.tolist() if each != who]
+        for text in (redacted.to_html(), redacted.to_json()):
+            assert not [each for each in others if f'"{each}"' in text or f">{each}<" in text]
+        check_data(read(any_audit, who, redact=True))
 
 
-@pytest.mark.parametrize("people", [2, pytest.param(6, marks=pytest.mark.slow)])
-def test_of_her_own_case_nothing_is_told_but_her_own_record(
-    any_audit: mm.Audit, people: int
+def check_own_case(
+    full: CaseDocument, redacted: CaseDocument, *, concerned: bool, few: bool
 ) -> None:
-    worse = any_audit.plan.settings.evidence.direction == "negative"
-    for who in some(any_audit, people):
-        full, redacted = (document_of(any_audit, who, redact=each) for each in (False, True))
-        matched = full.own_case.share is not None
-        if full.complainant.refused != worse:
-            assert redacted.own_case.answer == full.own_case.answer == "no"
-        elif matched:
-            assert redacted.own_case.answer == "withheld"
-            assert "is not told here" in redacted.own_case.sentence
-        assert redacted.own_case.share is None
-        assert "%" not in redacted.own_case.sentence
-        if redacted.verdict.verdict == "withheld":
-            assert "part of the pattern" not in redacted.own_case.sentence
+    own = redacted.own_case
+    if not concerned:
+        assert own.answer == full.own_case.answer == "no"
+    elif full.own_case.share is not None:
+        assert own.answer == "withheld"
+        assert "is not told here" in own.sentence
+    assert own.share is None
+    assert "%" not in own.sentence
+    assert not few or "part of the pattern" not in own.sentence
 
 
-def test_nobody_else_is_named_or_listed(any_audit: mm.Audit) -> None:
-    who = any_audit.findings()["id"].iloc[0]
-    document = document_of(any_audit, who, redact=True)
-    for text in (document.to_html(), document.to_json()):
-        for other in any_audit.plan.population.ids.tolist():
-            if other != who:
-                # a name that begins another one's is no name of hers
-                assert f'"{other}"' not in text
-                assert f">{other}<" not in text
-    assert not list(members_of(document.as_dict()))
-    assert not list(members_of(json.loads(document.to_json())))
+def check_data(data: dict[str, Any]) -> None:
+    """Check against a list of what may be there: a field that is added has to be thought about."""
+    assert not list(members_of(data))
+    assert set(data["provenance"]) == {"versions", "settings", "redacted"}
+    for row in data["figures"]:
+        assert row["method"] == "cf" or filled(row) <= _ROW
+    for part in data["parts"]:
+        assert not filled(part) & {"worlds", "verdict_share", "curve"}
+        assert all(filled(check) <= {"role", "off_support"} for check in part["support"])
+        for group in (part["control"], part["test"]):
+            assert group is None or filled(group) <= {"role", "around", "places", "share"}
 
 
 _ROW = {"method", "title", "k", "primary", "verdict", "p_control", "p_test"}
-
-
-def test_nothing_is_in_the_data_but_what_the_rule_names(any_audit: mm.Audit) -> None:
-    """By a list of what may be there: a field that is added later has to be thought about."""
-    for who in some(any_audit, 1):
-        data = read(any_audit, who, redact=True)
-        assert set(data["provenance"]) == {"versions", "settings", "redacted"}
-        for row in data["figures"]:
-            assert row["method"] == "cf" or filled(row) <= _ROW
-        for part in data["parts"]:
-            assert not filled(part) & {"worlds", "verdict_share", "curve"}
-            for check in part["support"]:
-                assert filled(check) <= {"role", "off_support"}
-            for group in (part["control"], part["test"]):
-                assert group is None or filled(group) <= {"role", "around", "places", "share"}
 
 
 def filled(record: dict[str, Any]) -> set[str]:
