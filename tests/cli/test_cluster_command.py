@@ -1,4 +1,4 @@
-"""`mutandis audit` with --cluster, --memory and --resume: its folder of tasks, and what it says."""
+"""`mutandis audit` with --cluster and --memory: its folder of tasks, and what it says."""
 
 from __future__ import annotations
 
@@ -77,13 +77,13 @@ def test_it_is_kept_where_the_run_is_ended_early(config: Path, crash: Any) -> No
 
     assert result.exit_code != 0
     assert (
-        "2 finished tasks are kept in out.tasks: the same command with --resume goes on from there."
+        "2 finished tasks are kept in out.tasks: the same command goes on from there."
         in result.stderr
     )
     assert len(list((config.parent / "out.tasks").glob("*.npz"))) == 2
 
 
-def test_what_is_kept_is_not_taken_without_being_asked_to(
+def test_the_next_run_goes_on_from_there(
     config: Path, crash: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context():
@@ -91,12 +91,8 @@ def test_what_is_kept_is_not_taken_without_being_asked_to(
         run(config, "--memory", "1GB")
     monkeypatch.undo()
 
-    refused = run(config, "--memory", "1GB")
+    resumed = run(config, "--memory", "1GB")
 
-    assert isinstance(refused.exception, OutputError)
-    assert "Add --resume to go on from there" in str(refused.exception)
-    assert (config.parent / "out.tasks").is_dir()
-    resumed = run(config, "--memory", "1GB", "--resume")
     assert resumed.exit_code == 0, resumed.exception
     assert not (config.parent / "out.tasks").exists()
 
@@ -117,11 +113,10 @@ def test_a_folder_that_others_may_have_written(config: Path, what: str) -> None:
         (folder / ".mutandis-tasks").touch()
         folder.chmod(0o777)
 
-    for options in (("--memory", "1GB"), ("--resume",)):
-        refused = run(config, *options)
+    refused = run(config, "--memory", "1GB")
 
-        assert isinstance(refused.exception, OutputError)
-        assert "Move it away" in str(refused.exception)
+    assert isinstance(refused.exception, OutputError)
+    assert "Move it away" in str(refused.exception)
     assert os.path.lexists(folder)
 
 

@@ -59,7 +59,7 @@ def test_nothing_of_a_table_steers_the_terminal(folder: Path, tmp_path: Path) ->
         return result.exit_code
 
     config, out = folder / "audit.yaml", tmp_path / f"out{EVIL}"
-    assert run("check", config, "--full") == 0
+    assert run("check", config) == 0
     assert run("check", config, "--json") == 0
     assert run("audit", config, "--out", out) == 0
     assert run("verify", out) == 0

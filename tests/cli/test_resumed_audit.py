@@ -111,21 +111,17 @@ def test_killed_again_and_again_and_resumed(folder: Path, options: tuple[str, ..
     alone = run(folder, "alone")
     assert alone.returncode == 0, alone.stderr
 
-    for moment, answers in enumerate((1, 6)):
-        resume = ("--resume",) if moment else ()
-        code, _ = run_until(folder, answers, signal.SIGKILL, *options, *resume)
+    for answers in (1, 6):
+        code, _ = run_until(folder, answers, signal.SIGKILL, *options)
         assert code == -signal.SIGKILL
         assert not (folder / "out").exists()
-    refused = run(folder, "out", *options)
-    assert refused.returncode == 2
-    assert "Add --resume to go on from there" in refused.stderr
-    code, said = run_until(folder, 9, signal.SIGINT, *options, "--resume")
+    code, said = run_until(folder, 9, signal.SIGINT, *options)
     assert code == 130
-    assert "finished tasks are kept in out.tasks: the same command with --resume goes on" in said
+    assert "finished tasks are kept in out.tasks: the same command goes on" in said
     kept = {path: path.stat().st_mtime_ns for path in (folder / "out.tasks").glob("*.npz")}
     assert len(kept) >= 9
 
-    done = run(folder, "out", *options, "--resume")
+    done = run(folder, "out", *options)
 
     assert done.returncode == 0, done.stderr
     assert not (folder / "out.tasks").exists()

@@ -268,7 +268,7 @@ def written(rows: pd.DataFrame) -> dict[str, Any]:
             CONFIG.replace("negative: no", "negative: 'no'"), "utf-8"
         )
         config, results = str(folder / "audit.yaml"), folder / "results"
-        files: dict[str, Any] = {"check": run(folder, "check", config, "--full")}
+        files: dict[str, Any] = {"check": run(folder, "check", config)}
         files["audit"] = run(folder, "audit", config, "--out", str(results))
         for who in ("person 007", "person 100", "person 321", "person 400"):
             if who in set(rows.loc[rows["woman"] == 1, "who"]):

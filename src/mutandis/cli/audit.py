@@ -30,11 +30,8 @@ if TYPE_CHECKING:
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.check import PlanCheck
     from mutandis.auditing.plan import Plan
-    from mutandis.scm import Diagnosis
     from mutandis.workers import Workers
 
-# of a section with more sentences than the first, the second many are shown
-_MANY, _FIRST = 8, 5
 # in a folder of tasks: it was made for them, and may be removed
 _MARK = ".mutandis-tasks"
 
@@ -43,9 +40,6 @@ _MARK = ".mutandis-tasks"
 def check(
     config: Config,
     *,
-    full: Annotated[
-        bool, typer.Option("--full", help="Print all that was found about the worldview.")
-    ] = False,
     trust_code: TrustCode = False,
     json: Json = False,
 ) -> None:
@@ -54,29 +48,19 @@ def check(
 
     with collected_notes(show=not json) as notes:
         found = read_plan(config, trust_code=trust_code).check()
-    lines = _describe_check(found, config, full=full)
-    answer({**found.as_dict(), "notes": notes()}, lines, as_json=json)
+    answer({**found.as_dict(), "notes": notes()}, _describe_check(found, config), as_json=json)
 
 
-def _describe_check(found: PlanCheck, config: Path, *, full: bool) -> Iterator[str]:
+def _describe_check(found: PlanCheck, config: Path) -> Iterator[str]:
     yield from map(wrap, found.sentences())
     if found.diagnosis is not None:
-        yield from _describe_diagnosis(found.diagnosis, full=full)
+        yield "\nWhat the table says about the worldview"
+        yield wrap(found.diagnosis.summary)
+        for heading, sentences in found.diagnosis.sections().items():
+            yield f"\n{wrap(heading)}"
+            yield from (wrap(sentence, mark="- ") for sentence in sentences)
+        yield f"\n{wrap(found.diagnosis.next_step)}"
     yield f"Run the audit: {invocation()} audit {config}"
-
-
-def _describe_diagnosis(diagnosis: Diagnosis, *, full: bool) -> Iterator[str]:
-    """Yield what was found under headings, problems first; of long lists, the beginning."""
-    yield "\nWhat the table says about the worldview"
-    yield wrap(diagnosis.summary)
-    for heading, sentences in diagnosis.sections().items():
-        shown = sentences if full or len(sentences) <= _MANY else sentences[:_FIRST]
-        yield f"\n{wrap(heading)}"
-        yield from (wrap(sentence, mark="- ") for sentence in shown)
-        if len(shown) < len(sentences):
-            more = len(sentences) - len(shown)
-            yield f"… and {more} more, which `mutandis check --full` prints."
-    yield f"\n{wrap(diagnosis.next_step)}"
 
 
 @app.command()
@@ -104,12 +88,6 @@ def audit(
             metavar="SIZE", help="About how much memory each process may use, such as 4GB."
         ),
     ] = None,
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume", help="Go on with a run with --cluster or --memory that was ended early."
-        ),
-    ] = False,
     sham: Annotated[
         int,
         typer.Option(
@@ -129,8 +107,8 @@ def audit(
     check_output(out, replace=force, known=is_audit_folder)
     with collected_notes() as notes, ExitStack() as stack:
         workers = None
-        if cluster is not None or memory is not None or resume:
-            folder = stack.enter_context(_task_folder(out, resume=resume))
+        if cluster is not None or memory is not None:
+            folder = stack.enter_context(_task_folder(out))
             workers = stack.enter_context(_workers(cluster, folder, memory, threads))
             stack.enter_context(arrays_in_files(folder))
         plan = read_plan(config, trust_code=trust_code)
@@ -241,18 +219,21 @@ def count_lines(found: Audit, title: str | None = None) -> Iterator[str]:
 
 
 @contextmanager
-def _task_folder(out: Path, *, resume: bool) -> Iterator[Path]:
+def _task_folder(out: Path) -> Iterator[Path]:
     """Yield a folder next to the results for inputs and answers of tasks.
 
-    It is removed at the end. Where the block ends by an error it stays if there are answers in it,
-    for the next run to go on from.
+    It is removed at the end. Where the block ends by an error it stays if there are answers in it:
+    they are named by all that they depend on, and the next run goes on from there.
     """
     from mutandis.store.output_folder import locked_folder
 
     target = out.resolve()
     folder = target.with_name(f"{target.name}.tasks")
-    if os.path.lexists(folder):
-        _check_leftover(folder, resume=resume)
+    if os.path.lexists(folder) and not _is_ours(folder):
+        raise OutputError(
+            f"{str(folder)!r} is needed for the tasks of the audit, and is not a folder that "
+            "mutandis has made and this user alone can write to. Move it away."
+        )
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with locked_folder(folder):
         (folder / _MARK).touch()
@@ -265,25 +246,15 @@ def _task_folder(out: Path, *, resume: bool) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _answers(folder: Path) -> int:
-    return sum(1 for _ in folder.glob("*.npz"))
-
-
-def _check_leftover(folder: Path, *, resume: bool) -> None:
-    """Refuse a folder of somebody else, and to go on without being asked to."""
+def _is_ours(folder: Path) -> bool:
     found = folder.lstat()
     is_own = not hasattr(os, "getuid") or found.st_uid == os.getuid()
-    is_safe = stat.S_ISDIR(found.st_mode) and is_own and not found.st_mode & 0o022
-    if not is_safe or not ((folder / _MARK).exists() or not any(folder.iterdir())):
-        raise OutputError(
-            f"{str(folder)!r} is needed for the tasks of the audit, and is not a folder that "
-            "mutandis has made and this user alone can write to. Move it away."
-        )
-    if _answers(folder) and not resume:
-        raise OutputError(
-            f"The folder {str(folder)!r} holds the tasks of an audit that was ended early. Add "
-            "--resume to go on from there, or remove the folder to begin anew."
-        )
+    is_private = stat.S_ISDIR(found.st_mode) and is_own and not found.st_mode & 0o022
+    return is_private and ((folder / _MARK).exists() or not any(folder.iterdir()))
+
+
+def _answers(folder: Path) -> int:
+    return sum(1 for _ in folder.glob("*.npz"))
 
 
 @contextmanager
@@ -301,9 +272,6 @@ def _workers(
         except BaseException:
             # printed before the cluster is closed, which can take longer than a signal allows
             if done := _answers(folder):
-                echo(
-                    f"{done:,} finished tasks are kept in {folder.name}: the same command with "
-                    "--resume goes on from there.",
-                    err=True,
-                )
+                kept = f"{done:,} finished tasks are kept in {folder.name}"
+                echo(f"{kept}: the same command goes on from there.", err=True)
             raise

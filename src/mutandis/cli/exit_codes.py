@@ -107,18 +107,12 @@ def end_now(code: int) -> NoReturn:
 
 
 def explain(error: BaseException, came: list[int]) -> tuple[int, str]:
-    """Give the exit code and the paragraph for what ended a command.
-
-    Examples
-    --------
-    >>> explain(DecisionError("The model gave 3 answers for 4 rows."), [])
-    (3, 'The model gave 3 answers for 4 rows.')
-    """
+    """Return the exit code and the paragraph for what ended a command."""
     if came or isinstance(error, Stopped | KeyboardInterrupt):
         code = came[0] if came else getattr(error, "code", 130)
         return code, _STOPPED[code]
     if isinstance(error, MutandisError):
-        return 3 if isinstance(error, DecisionError) else 2, _one_paragraph(str(error))
+        return 3 if isinstance(error, DecisionError) else 2, " ".join(str(error).split())
     allowed = address_space()
     # a library that cannot be loaded under such a limit is one that does not fit
     if allowed is not None and (type(error) is ImportError or _is_want_of_memory(error)):
@@ -141,7 +135,3 @@ def explain(error: BaseException, came: list[int]) -> tuple[int, str]:
 
 def _is_want_of_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or bool(_NO_MEMORY.search(str(error)))
-
-
-def _one_paragraph(text: str) -> str:
-    return " ".join(text.split())

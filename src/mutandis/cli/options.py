@@ -16,28 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-# in the order in which they are used
-_COMMANDS = (
-    "demo",
-    "init",
-    "check",
-    "schema",
-    "audit",
-    "explore",
-    "case",
-    "export",
-    "compare",
-    "verify",
-    "power",
-    "reproduce",
-)
-
-
 class _Commands(TyperGroup):
     """The commands; errors about arguments are printed without control characters."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        return sorted(super().list_commands(ctx), key=_COMMANDS.index)
 
     def make_context(self, *given: Any, **more: Any) -> Any:
         with _printable_errors():
