@@ -59,7 +59,7 @@ class Declaration:
             object.__setattr__(self, name, value)
 
     def _argument(self, name: str) -> Any:
-        """Return the value of an argument; an implied value is returned as the default."""
+        """Return the value of an argument."""
         return getattr(self, name)
 
     def arguments(self) -> dict[str, Any]:

@@ -40,8 +40,6 @@ class Stated(AdditiveEquation):
     formula
         The equation's right-hand side without the noise, in the formula language; its names are
         the parents. A nominal parent is compared with its values: ``Gender == "female"``.
-    parents
-        The parents, if they are to be listed explicitly: exactly those in the formula.
     fit
         Names in the formula that are coefficients to be estimated. The formula must be linear in
         them.
@@ -75,7 +73,6 @@ class Stated(AdditiveEquation):
         self,
         formula: str,
         *,
-        parents: Iterable[str] | None = None,
         fit: Iterable[str] = (),
         link: LinkName = "identity",
         bounds: Bounds | None = None,
@@ -85,19 +82,18 @@ class Stated(AdditiveEquation):
         parsed = Formula.parse(formula)
         if parsed.kind == "boolean":
             raise _true_or_false()
-        coefficients = _read_names("fit", fit)
+        coefficients = _read_names(fit)
         _check_coefficients(parsed, coefficients)
         self._set(
             parsed=parsed,
             formula=parsed.text,
-            parents=_read_parents(parsed, parents, coefficients),
+            parents=tuple(name for name in parsed.names if name not in coefficients),
             coefficients=coefficients,
         )
         self._set_output(link=link, bounds=bounds, decimals=decimals, levels=levels)
 
     def _argument(self, name: str) -> Any:
-        implied = name == "parents" and self.parents == _columns_in(self.parsed, self.coefficients)
-        return None if implied else getattr(self, "coefficients" if name == "fit" else name)
+        return getattr(self, "coefficients" if name == "fit" else name)
 
     def fit(self, child: Column, parents: Columns) -> FittedStated:
         response = linked(numbers_of(child), self.link)
@@ -220,43 +216,13 @@ def _check_coefficients(formula: Formula, coefficients: tuple[str, ...]) -> None
     slopes(formula, coefficients)  # for what it refuses
 
 
-def _read_parents(
-    formula: Formula, parents: Iterable[str] | None, coefficients: tuple[str, ...]
-) -> tuple[str, ...]:
-    named = _columns_in(formula, coefficients)
-    if parents is None:
-        return named
-    read = _read_names("parents", parents)
-    unknown = [name for name in named if name not in read]
-    if unknown:
-        raise EquationError(
-            f"the formula holds {listed(unknown)}, which is neither among its parents nor in fit. "
-            "Correct the name, add it to the parents, or have it estimated with fit."
-        )
-    unused = [name for name in read if name not in named]
-    if unused:
-        raise EquationError(
-            f"the parents include {listed(unused)}, which the formula does not read as a column. "
-            "A cause that changes nothing is not a parent: take it out, or use it in the formula."
-        )
-    return read
-
-
-def _read_names(setting: str, names: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(names, str):
-        raise EquationError(
-            f"{setting}={names!r} is one text. Give a tuple of names: ({names!r},)."
-        )
-    read = tuple(names)
-    if not all(isinstance(name, str) for name in read):
-        raise EquationError(f"{setting} has names that are not text. Give a tuple of names.")
+def _read_names(names: Iterable[str]) -> tuple[str, ...]:
+    read = () if isinstance(names, str) else tuple(names)
+    if isinstance(names, str) or not all(isinstance(name, str) for name in read):
+        raise EquationError(f"fit={names!r} are not names. Give a tuple of names: fit=('b', 'c').")
     if len(set(read)) < len(read):
-        raise EquationError(f"{setting} names something twice. Name each once.")
+        raise EquationError("fit names something twice. Name each once.")
     return read
-
-
-def _columns_in(formula: Formula, coefficients: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name for name in formula.names if name not in coefficients)
 
 
 def _true_or_false() -> EquationError:
