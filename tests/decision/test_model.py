@@ -353,12 +353,6 @@ def test_scores_of_the_class_that_is_named() -> None:
             {"score_of": "no", "favourable": "below"},
             machine.decision_function(features) < 0.25,
         ),
-        (
-            logistic,
-            0,
-            {"score_of": "yes", "score_from": "decision_function"},
-            logistic.predict(features) == "no",
-        ),
     ]
     for model, threshold, options, expected in cases:
         assert 0 < expected.sum() < 80
@@ -370,9 +364,6 @@ def test_scores_of_the_class_that_is_named() -> None:
     refusals: list[tuple[Any, dict[str, Any], str]] = [
         (logistic, {}, "classes 'no', 'yes', and no class is named"),
         (logistic, {"score_of": "Yes"}, "'Yes' is not one of them"),
-        (logistic, {"score_from": "predict"}, "predicts classes, not scores"),
-        (logistic, {"score_from": "proba"}, "score_from='proba' is unknown"),
-        (machine, {"score_of": "yes", "score_from": "predict_proba"}, "no method 'predict_proba'"),
     ]
     for model, options, said in refusals:
         with pytest.raises(DecisionError, match=said):

@@ -81,7 +81,7 @@ _CHOICES = (
 )
 _SCORED = ("threshold", "favourable")
 _ANSWERED = (*_SCORED, "columns", "answers")
-_MODELLED = (*_ANSWERED, "score_of", "score_from")
+_MODELLED = (*_ANSWERED, "score_of")
 _KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "rule": ("a decision by rule", _SCORED),
     "python": ("a decision in Python", _MODELLED),
@@ -179,7 +179,6 @@ class DecisionSection(FileSection):
     """Its words for the two outcomes."""
     score_of: Value = None
     """The class that scores are for."""
-    score_from: Literal["predict_proba", "decision_function", "predict"] | None = None
     """Where scores come from."""
     output: Name | None = None
     """Of an ONNX model: which output."""
@@ -283,14 +282,14 @@ def _with_threshold(maker: Any, written: Mapping[str, Any]) -> Any:
             "Answers in words and a threshold for scores do not go together. Keep one of them.",
             "answers",
         )
-    keys = ("favourable", "score_of", "score_from")
+    keys = ("favourable", "score_of")
     chosen = {key: written[key] for key in keys if key in written}
     with inside("threshold"):
         return with_threshold(maker, written["threshold"], **chosen)
 
 
 def _with_answers(maker: Any, written: Mapping[str, Any]) -> Any:
-    for key in ("favourable", "score_of", "score_from"):
+    for key in ("favourable", "score_of"):
         if key in written:
             raise fault(
                 f"{key!r} is about scores, and there is no threshold to compare them with. "

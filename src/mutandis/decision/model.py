@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Favourable = Literal["above", "below"]
-ScoreSource = Literal["predict_proba", "decision_function", "predict"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,16 +142,8 @@ class ModelScores(MakerWrapper):
 
     maker: ModelMaker
     score_of: Any = None  # one of the model's classes, if it has any: which one is not guessed
-    score_from: ScoreSource | None = None
 
     def __post_init__(self) -> None:
-        if self.score_from is not None and self.score_from not in get_args(ScoreSource):
-            raise DecisionError(
-                f"score_from={self.score_from!r} is unknown. Allowed: "
-                f"{', '.join(get_args(ScoreSource))}."
-            )
-        if not callable(getattr(self.maker.model, self.source, None)):
-            raise DecisionError(f"{self.label} has no method {self.source!r} to take scores from.")
         if self.source != "predict":
             self._class_position()
         elif self.score_of is not None:
@@ -169,8 +160,6 @@ class ModelScores(MakerWrapper):
     @property
     def source(self) -> str:
         """The method that gives the scores."""
-        if self.score_from is not None:
-            return self.score_from
         offered = ("predict_proba", "decision_function")
         # a support vector machine has the attribute only if it was told to estimate probabilities
         return next((n for n in offered if callable(getattr(self.maker.model, n, None))), "predict")
@@ -355,7 +344,6 @@ def with_threshold(
     *,
     favourable: Favourable = "above",
     score_of: Any = None,
-    score_from: ScoreSource | None = None,
 ) -> Thresholded | Graded:
     """Make a decision maker of whatever gives scores.
 
@@ -368,8 +356,8 @@ def with_threshold(
         Where the scores are cut, and which side gets the favourable outcome (a score that equals
         the threshold counts as above). For an outcome with an order, a list: the first threshold
         separates the best level from the next.
-    score_of, score_from
-        For a model: the class that the scores are for, and the method to take them from.
+    score_of
+        For a model: the class that the scores are for.
 
     Examples
     --------
@@ -382,12 +370,9 @@ def with_threshold(
     """
     maker = as_scoring_maker(decision)
     if isinstance(maker, ModelMaker):
-        maker = ModelScores(maker, score_of, score_from)
-    elif score_of is not None or score_from is not None:
-        raise DecisionError(
-            "score_of and score_from say which scores of a fitted model are meant, and this is "
-            "not a fitted model. Leave them out."
-        )
+        maker = ModelScores(maker, score_of)
+    elif score_of is not None:
+        raise DecisionError("score_of names a class, and this is not a fitted model. Leave it out.")
     if isinstance(threshold, list | tuple):
         return Graded(maker, tuple(threshold), favourable)
     return Thresholded(maker, threshold, favourable)  # type: ignore[arg-type]  # it checks
