@@ -107,10 +107,10 @@ def check_columns(names: Iterable[str], have: list[str]) -> None:
 class EncodedTable:
     """A table read into arrays; the named columns are text, held as codes.
 
-    Text kept as codes lets ten million decisions fit into memory; decision makers, and whoever else
-    receives the table, get text. The arrays become a pandas frame when one is asked for: pandas
-    takes long to load. An array is masked where values are missing; text is an array of codes with
-    the levels that they count. Its maker must not write to the arrays afterwards.
+    Text kept as codes lets ten million decisions fit into memory; decision makers get text. The
+    arrays become a pandas frame when one is asked for: pandas takes long to load. An array is
+    masked where values are missing; text is an array of codes with its levels. Its maker must not
+    write to the arrays afterwards.
     """
 
     def __init__(self, arrays: Mapping[str, Any], *, text: frozenset[str]) -> None:

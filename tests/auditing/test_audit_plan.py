@@ -102,8 +102,8 @@ def test_tau_out_of_range(tau: Any) -> None:
 def test_k_larger_than_either_space() -> None:
     assert plan(ks=(7,)).settings.ks == (7,)
     assert refused(GroupSizeError, ks=(3, 8)) == (
-        "k=8 is larger than the control space (7 protected rows beside the complainant, status f). "
-        "Lower k, or widen the protected group."
+        "k=8 is larger than the control space (7 protected rows besides the complainant, "
+        "status f). Lower k, or widen the protected group."
     )
     exchanged = mm.Protection("gender", value="m", reference="f")
     assert plan(ks=(8,), protected=exchanged).settings.ks == (8,)

@@ -71,7 +71,7 @@ def test_k_counts_the_others_in_the_control_space() -> None:
     with pytest.raises(GroupSizeError) as raised:
         check_group_sizes([stratum(4, 9)], [1, 4])
     assert str(raised.value) == (
-        "k=4 is larger than the control space (3 protected rows beside the complainant, status "
+        "k=4 is larger than the control space (3 protected rows besides the complainant, status "
         "woman). Lower k, or widen the protected group."
     )
 

@@ -222,7 +222,7 @@ def _why_not_numbers(codes: NDArray[Any], levels: Sequence[object]) -> str:
         return ""
     hold = "row holds" if len(codes) == 1 else "rows holds" if rows == 1 else "rows hold"
     return (
-        f" ({rows:,} of {len(codes):,} {hold} something that is not a number; if it stands for a "
+        f" ({rows:,} of {len(codes):,} {hold} something that is not a number; if it means a "
         "missing value, say so where the table is read: 'missing_text' in an audit file)"
     )
 
@@ -345,7 +345,7 @@ def _is_number(value: object) -> bool:
 
 
 def plain_value(value: Any) -> Any:
-    """Return a NumPy scalar as the Python value it stands for."""
+    """Return a NumPy scalar as a Python value."""
     return value.item() if isinstance(value, np.generic) else value
 
 

@@ -390,7 +390,7 @@ def _choose(node: Node, rows: _Rows) -> NDArray[Any]:
 
 _ALLOWED = (
     "Allowed are column names (in `backticks` if they hold spaces or other signs), decimal "
-    'numbers, + - * / **, comparisons, and, or, not, "text" beside == or !=, and the functions '
+    'numbers, + - * / **, comparisons, and, or, not, "text" next to == or !=, and the functions '
     f"{', '.join(FUNCTIONS)}."
 )
 
@@ -561,15 +561,15 @@ class _Reader:
     def comparison(self, node: ast.Compare, place: Excerpt) -> Node:
         operators = tuple(_operation(operator, place) for operator in node.ops)
         operands = tuple(
-            self._compared(operand, beside=operators[max(position - 1, 0) : position + 1])
+            self._compared(operand, near=operators[max(position - 1, 0) : position + 1])
             for position, operand in enumerate([node.left, *node.comparators])
         )
         return Node(operation="compare", place=place, operands=operands, value=operators)
 
-    def _compared(self, node: ast.expr, *, beside: tuple[str, ...]) -> Node:
+    def _compared(self, node: ast.expr, *, near: tuple[str, ...]) -> Node:
         """Read an operand of a comparison: here, and only here, text is allowed."""
         value = node.value if isinstance(node, ast.Constant) else None
-        if not isinstance(value, str) or not set(beside) <= _EQUALITY:
+        if not isinstance(value, str) or not set(near) <= _EQUALITY:
             return self.read(node)
         place = self._place(node)
         if place.text[1:-1] != value:
@@ -617,7 +617,7 @@ def _refused(form: ast.AST, place: Excerpt) -> FormulaError:
 
 def _number(value: object, place: Excerpt) -> float:
     if isinstance(value, str):
-        raise FormulaError(f"{place} is text, which is allowed only beside == or !=. {_ALLOWED}")
+        raise FormulaError(f"{place} is text, which is allowed only next to == or !=. {_ALLOWED}")
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise FormulaError(f"{place} is not a decimal number. {_ALLOWED}")
     try:

@@ -190,7 +190,7 @@ def _read_outcome(given: Any) -> Mapping[str, str]:
 
 
 def _read_words(what: str, given: Any) -> Mapping[str, str]:
-    """Read labels by what they stand for; each is a short printable text, and none occurs twice."""
+    """Read labels by their keys; each is a short printable text, and none occurs twice."""
     read: dict[str, str] = {}
     for key, label in _mapping(what, given).items():
         if not isinstance(label, str) or not label.strip():

@@ -494,7 +494,7 @@ def patch_rows(
     base: Population, rows: NDArray[np.intp], columns: Mapping[str, Column]
 ) -> Population:
     """Return a table with other values of some columns in some rows (ascending), held as these."""
-    # a column of other levels has no meaning in the rows beside
+    # a column of other levels has no meaning in the other rows
     alike = {
         name for name, column in columns.items() if _levels(column) == _levels(base.columns[name])
     }

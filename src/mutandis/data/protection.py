@@ -202,7 +202,7 @@ def draw_multiple_strata(
     *,
     test_space: ComparedWith = "reference",
 ) -> tuple[tuple[Stratum, ...], ...]:
-    """Partition D for each attribute in turn, with those who are protected on all as complainants.
+    """Partition D for each attribute in turn, with people who are protected on all as complainants.
 
     The spaces in which they are compared stay whole.
     """
@@ -254,7 +254,7 @@ def check_group_sizes(strata: Sequence[Stratum], ks: Sequence[int]) -> None:
         others = len(stratum.control) - 1
         if k > others:
             raise GroupSizeError(
-                f"k={k} is larger than the control space ({others} protected rows beside the "
+                f"k={k} is larger than the control space ({others} protected rows besides the "
                 f"complainant, status {stratum.label}). Lower k, or widen the protected group."
             )
         if k > len(stratum.test):

@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 Direction = Literal["negative", "positive"]
-"""Whether complainants who are treated worse are looked for, or those who are treated better."""
+"""Whether complainants who are treated worse are looked for, or people who are treated better."""
 
 Depth = Literal["evidence", "significance", "bounds"]
 """How far a comparison goes: each takes longer than the one before."""
@@ -304,7 +304,7 @@ class Kind(ABC):
 
     @abstractmethod
     def declaration(self) -> Mapping[str, Any]:
-        """Return how it is declared in an audit file, beside the column."""
+        """Return how it is declared in an audit file, without the column."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
