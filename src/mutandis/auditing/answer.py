@@ -311,7 +311,7 @@ class PathStep:
     established: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Path:
     """What is established on the way from the table to one person."""
 
@@ -320,6 +320,36 @@ class Path:
     steps: tuple[PathStep, ...]
     step: int  # the size of the smallest group or neighbourhood established, 0 for none
     due_at_least: float | None  # of 1, the share of refusals due to status; of refused people
+    words: Words
+
+    def __repr__(self) -> str:
+        """Write the path in lines, from the table to the nearest."""
+        size, rows = self.words.size, []
+        for each in self.steps:
+            bounds = f"{size(each.estimate, signed=True)} [{size(each.low)}, {size(each.high)}]"
+            shown = "established" if each.established else "not established"
+            rows.append((each.scale, f"{each.size:,}", bounds, shown))
+        widths = [max(len(row[column]) for row in rows) for column in range(3)]
+        lines = [
+            f"  {scale:{widths[0]}}  {number:>{widths[1]}}  {bounds:{widths[2]}}  {shown}"
+            for scale, number, bounds, shown in rows
+        ]
+        return printable("\n".join([self._head, *lines, *self._due]))
+
+    @property
+    def _head(self) -> str:
+        if not self.comparable:
+            return f"No comparable {self.words.reference}: {self.apart!r} sets this person apart."
+        if not self.step:
+            return "No difference is established near this person."
+        return f"A difference is established among {self.step:,} people around this person."
+
+    @property
+    def _due(self) -> list[str]:
+        if self.due_at_least is None:
+            return []
+        share = int(100 * self.due_at_least)
+        return [f"Of 100 of them {self.words.refused}, at least {share} are so due to status."]
 
 
 def path_of(found: Answer, place: int, attributes: Sequence[str], alpha: float) -> Path:
@@ -366,6 +396,7 @@ def path_of(found: Answer, place: int, attributes: Sequence[str], alpha: float) 
         steps=(whole, *steps),
         step=int(people.step[place]),
         due_at_least=None if np.isnan(share) else share,
+        words=found.words,
     )
 
 
