@@ -91,6 +91,11 @@ def same_part(k: int, reference: int, everybody: int) -> int:
 
 def check_by_hand(table: pd.DataFrame, options: dict[str, Any], *, seed: int = 7) -> None:
     audit = mm.audit(table, **options)
+    shams = {
+        (method, k): audit.sham(2, seed=seed, method=method, k=k)
+        for method in audit.methods
+        for k in KS
+    }
     for number in range(2):
         pseudo = relabelled(audit, table, seed, number)
         taken = {k: same_part(k, len(pseudo), len(table)) for k in KS}
@@ -100,14 +105,12 @@ def check_by_hand(table: pd.DataFrame, options: dict[str, Any], *, seed: int = 7
             again["counterfactuals"] = ready
         expected = mm.audit(pseudo.drop(columns="row"), **again).counts()
         expected = expected.set_index(["method", "k"])
-        for method in audit.methods:
-            for k in KS:
-                found = audit.sham(2, seed=seed, method=method, k=k)
-                assert found.counted == ("cases" if method == "cf" else "significant_adjusted")
-                wanted = expected.loc[(method, taken[k])]
-                assert found.found[number] == wanted[found.counted], (method, k)
-                assert found.people == wanted["complainants"]
-                assert found.count == audit.results.summaries[method, k].counts[found.counted]
+        for (method, k), found in shams.items():
+            assert found.counted == ("cases" if method == "cf" else "significant_adjusted")
+            wanted = expected.loc[(method, taken[k])]
+            assert found.found[number] == wanted[found.counted], (method, k)
+            assert found.people == wanted["complainants"]
+            assert found.count == audit.results.summaries[method, k].counts[found.counted]
 
 
 def test_they_are_audits_of_relabelled_reference_rows() -> None:
@@ -144,7 +147,7 @@ def test_they_depend_on_the_seed_and_not_on_rows_or_threads(
         assert shuffled.run(threads=seed).sham(3, seed=2) == found
     audit = mm.audit(table, **options)
     assert audit.sham(4, seed=2).found[:3] == found.found
-    assert audit.sham(19, seed=1).found != audit.sham(19, seed=2).found
+    assert audit.sham(9, seed=1).found != audit.sham(9, seed=2).found
     assert mm.audit(table, **options, seed=2).sham(3) == found
 
 

@@ -281,18 +281,6 @@ def _people(size: int = 240) -> pd.DataFrame:
 A, B = mm.Protection("A", value=1, reference=0), mm.Protection("B", value=1, reference=0)
 
 
-def test_the_order_of_rows_changes_no_tipping_point_of_open_counterfactuals() -> None:
-    people = _people()
-    tables = []
-    for table in (people, people.sample(frac=1.0, random_state=2)):
-        found = _loan(table, protected=A, id="id").tipping()
-        tables.append(found.sort_values("id").reset_index(drop=True))
-    assert tables[0]["tipping"].notna().sum() > 20
-    assert 0 < tables[0]["tipping"].mean() < 1
-    assert tables[0]["stands_without_job"].nunique() == 2
-    pd.testing.assert_frame_equal(tables[0], tables[1])
-
-
 def test_open_counterfactuals_are_those_of_the_definition() -> None:
     """Draws, whose names switch and whose numbers move, for every complainant."""
     people = _people(100)
@@ -331,14 +319,14 @@ def test_open_counterfactuals_are_those_of_the_definition() -> None:
 
 def test_several_grounds_stand_together() -> None:
     """With one protection each, a verdict on both stands where both stand."""
-    found = _loan(_people(), protected=[A, B], combine="multiple")
+    found = _loan(_people(160), protected=[A, B], combine="multiple")
     together = found.tipping()
     assert together["tipping"].notna().any()
     findings = found.evaluate()
-    bounds = findings.p_value_bound()
-    for place in np.flatnonzero(findings.comparison.evidence).tolist()[:6]:
+    bounds, parts = findings.p_value_bound(), list(found.parts.values())
+    for place in np.flatnonzero(findings.comparison.evidence).tolist()[:4]:
         worst = 0.0
-        for part in found.parts.values():
+        for part in parts:
             alone = find_tipping(
                 part, METHODS["cst_matched"], 12, places=np.array([place]), bound=bounds
             )
@@ -347,7 +335,7 @@ def test_several_grounds_stand_together() -> None:
 
 
 def test_one_person_alone_gets_what_all_together_get() -> None:
-    found = _loan(_people(), protected=A)
+    found = _loan(_people(160), protected=A)
     everyone = found.tipping()
     for place in (0, 7, 33):
         alone = find_tipping(found, METHODS["cst_matched"], 12, places=np.array([place]))
