@@ -38,24 +38,18 @@ def value(text: str, **columns: Any) -> list[Any]:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("x + 2 * y", [7.0, 5.0, -6.0]),
-        ("(x + 2) * y", [9.0, 3.0, 0.0]),
         ("-x ** 2", [-1.0, -16.0, -4.0]),
         ("x ** -1", [1.0, 0.25, -0.5]),
         ("2 ** 3 / 4 - +1", [1.0, 1.0, 1.0]),
         ("1_000 * .5e1", [5000.0, 5000.0, 5000.0]),
         ("abs(x) - max(x, y, 0)", [-2.0, 0.0, 2.0]),
-        ("min(x, y)", [1.0, 0.5, -2.0]),
-        ("sqrt(abs(x))", [1.0, 2.0, math.sqrt(2)]),
         ("log(exp(y))", [3.0, 0.5, -2.0]),
         ("round(y)", [3.0, 0.0, -2.0]),  # half to even
         ("round(x / 3, 2)", [0.33, 1.33, -0.67]),
         ("round(1234 * x, -3)", [1000.0, 5000.0, -2000.0]),
         ("round(1e300, 15)", [1e300] * 3),
-        ("where(x > 0, x, 10 * y)", [1.0, 4.0, -20.0]),
         ("3 * (job == 'cook') + flag", [4.0, 0.0, 4.0]),
         ("where(flag, x > 1, 2)", [0.0, 2.0, 0.0]),
-        ("x", [1.0, 4.0, -2.0]),
     ],
 )
 def test_numbers(text: str, expected: list[float]) -> None:
@@ -67,24 +61,15 @@ def test_numbers(text: str, expected: list[float]) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("x > y", [False, True, False]),
-        ("x >= y", [False, True, True]),
-        ("x != y", [True, True, False]),
         ("-3 < x <= 1", [True, False, True]),
         ("-3 < x <= 1 != y", [True, False, True]),
         ("x > 3 or y > 2 and flag", [True, True, False]),
-        ("(x > 3 or y > 2) and flag", [True, False, False]),
         ("not x > 3 or flag", [True, False, True]),
-        ("not flag", [False, True, False]),
         ("flag == 1", [True, False, True]),
         ("(x > 3) == flag", [False, False, False]),
-        ('job == "cook"', [True, False, True]),
         ("'cook' != job", [False, True, False]),
-        ("job == job", [True, True, True]),
         ('"a" == "b"', [False, False, False]),
         ("where(x > 0, flag, y < 0)", [True, False, True]),
-        ("1 < 2", [True, True, True]),
-        ("flag", [True, False, True]),
     ],
 )
 def test_truths(text: str, expected: list[bool]) -> None:
