@@ -65,8 +65,11 @@ class _NotMeasuredError(Exception):
 
 
 class _Repair(NamedTuple):
+    """An equation that is fitted again, with other parents or in another way."""
+
     child: str
-    equation: Equation
+    parents: tuple[str, ...]
+    fit: Callable[[Column, Columns], Fitted[Any]]
     form: str
     columns: tuple[str, ...] = ()
 
@@ -124,10 +127,9 @@ class MovementMeter:
         return largest
 
     def _movement_under(self, repair: _Repair) -> Movement:
-        child, equation = repair.child, repair.equation
-        causes = {name: self.columns[name] for name in equation.parents}
-        again = equation.fit(self.columns[child], causes)
-        graph = Graph.from_parents({**self.worldview.graph.parents, child: tuple(equation.parents)})
+        child, causes = repair.child, {name: self.columns[name] for name in repair.parents}
+        again = repair.fit(self.columns[child], causes)
+        graph = Graph.from_parents({**self.worldview.graph.parents, child: repair.parents})
         affected = {child, *graph.descendants([child], held=self.worldview.resolving)}
         repaired = replace(
             self.fitted, graph=graph, equations={**self.fitted.equations, child: again}
@@ -172,17 +174,21 @@ class MovementMeter:
             alternative = equation.alternative()
             if alternative is None:
                 raise _NotMeasuredError("there is no other family to compare with")
-            yield _Repair(child, alternative[1], alternative[0])
-        elif spreads:
-            wider = _Spreading(equation=equation, on=on)
-            yield _Repair(child, wider, "noise whose width follows {}", (on,))
+            form, other = alternative
+            yield _Repair(child, other.parents, other.fit, form)
+            return
+        fit: Any
+        columns = (on, *finding.further)
+        parents = tuple(dict.fromkeys([*equation.parents, *columns]))
+        if spreads:
+            fit = partial(_fit_spreading, equation, on)
+            yield _Repair(child, parents, fit, "noise whose width follows {}", columns)
         elif finding.aspect == "interaction":
-            (other,) = finding.further
-            product = _widened_by(equation, partial(_products, on, other), on, other)
-            yield _Repair(child, product, "an effect of {} that changes with {}", (on, other))
+            fit = partial(_fit_widened, equation, partial(_products, on, finding.further[0]))
+            yield _Repair(child, parents, fit, "an effect of {} that changes with {}", columns)
         elif on in equation.parents:
-            bent = _widened_by(equation, partial(_hinges, on), on)
-            yield _Repair(child, bent, "a bend in {}", (on,))
+            fit = partial(_fit_widened, equation, partial(_hinges, on))
+            yield _Repair(child, parents, fit, "a bend in {}", columns)
         else:
             yield self._arrow(on, child)
 
@@ -208,7 +214,7 @@ class MovementMeter:
             wider: Equation = family(cause)
         else:
             wider = _widened(equation, cause)
-        return _Repair(child, wider, "an arrow from {} to {}", (cause, child))
+        return _Repair(child, wider.parents, wider.fit, "an arrow from {} to {}", (cause, child))
 
     def _equation_of(self, child: str) -> Equation | None:
         """Find the equation of an attribute; None for a root."""
@@ -234,26 +240,16 @@ def _widened(equation: Equation, *names: str) -> Equation:
     return wider
 
 
-def _widened_by(equation: Equation, learn: Callable[[Columns], Derive], *causes: str) -> _Widened:
-    parents = tuple(dict.fromkeys([*equation.parents, *causes]))
-    return _Widened(equation=equation, parents=parents, learn=learn)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Widened(Equation):
-    """An equation of the same family with further columns, which follow from its causes."""
-
-    equation: Equation
-    parents: tuple[str, ...]
-    learn: Callable[[Columns], Derive]
-
-    def fit(self, child: Column, parents: Columns) -> _FittedWidened:
-        derive = self.learn(parents)
-        further = derive(parents)
-        if not further:
-            raise _NotMeasuredError("the equation has that already")
-        fitted = _widened(self.equation, *further).fit(child, {**parents, **further})
-        return _FittedWidened(fitted=fitted, derive=derive)
+def _fit_widened(
+    equation: Equation, learn: Callable[[Columns], Derive], child: Column, parents: Columns
+) -> _FittedWidened:
+    """Fit an equation with further columns, which follow from its causes."""
+    derive = learn(parents)
+    further = derive(parents)
+    if not further:
+        raise _NotMeasuredError("the equation has that already")
+    fitted = _widened(equation, *further).fit(child, {**parents, **further})
+    return _FittedWidened(fitted=fitted, derive=derive)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -324,22 +320,13 @@ def _made_up(*parts: object) -> str:
 # --- noise whose width follows a column -------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Spreading(Equation):
-    """An equation with additive noise whose width follows a column: X = f(pa) + s(on)·U."""
-
-    equation: Equation
-    on: str
-
-    @property
-    def parents(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys([*self.equation.parents, self.on]))
-
-    def fit(self, child: Column, parents: Columns) -> _FittedSpreading:
-        fitted: Any = self.equation.fit(child, parents)
-        noise: AdditiveNoise = fitted.abduct(child, parents)
-        width = _width_by(parents[self.on], noise.residual)
-        return _FittedSpreading(fitted=fitted, on=self.on, width=width)
+def _fit_spreading(
+    equation: Equation, on: str, child: Column, parents: Columns
+) -> _FittedSpreading:
+    """Fit an equation with additive noise whose width follows a column: X = f(pa) + s(on)·U."""
+    fitted: Any = equation.fit(child, parents)
+    width = _width_by(parents[on], fitted.abduct(child, parents).residual)
+    return _FittedSpreading(fitted=fitted, on=on, width=width)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
