@@ -222,8 +222,7 @@ def test_the_kernel_adds_up_what_arrays_do(
     )
     grouped = []
     for enough in (10**9, 0):
-        for module in ("matched", "matches"):
-            monkeypatch.setattr(f"mutandis.engine.{module}._WORTH_LOADING", enough)
+        monkeypatch.setattr("mutandis.engine.matched._WORTH_LOADING", enough)
         tally, _ = group_all(
             facts, worlds, women=women, refused=np.arange(size) % 2 > 0, similarity=similarity
         )

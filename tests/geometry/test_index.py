@@ -292,35 +292,3 @@ def test_a_tree_that_was_asked_before_answers_as_a_new_one() -> None:
         assert list_near(asked, queries, limits, k) == list_near(
             BruteSearch(space=space), queries, limits, k
         )
-
-
-def test_people_of_the_space_are_measured_once_whoever_is_asked_about(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    measured: list[int] = []
-    measure = TreeSearch._measure
-
-    def spying(self: TreeSearch, centers: Points, width: int) -> Any:
-        measured.append(len(centers))
-        return measure(self, centers, width)
-
-    monkeypatch.setattr(TreeSearch, "_measure", spying)
-    rng = np.random.default_rng(3)
-    # without ties, so that no one needs more candidates
-    space = space_of(line(*rng.integers(0, 10**6, 60).tolist()))
-    size = len(space.points)
-    own = rng.permutation(size)[: size - 9]
-    asked = Queries.inside(space.points.take(own), own, own % 2 > 0)
-    search, brute = TreeSearch.build(space, threads=1), BruteSearch(space=space)
-    radius = search.neighbourhoods(asked, [5]).radius[:, 0]
-    for some in (rng.permutation(len(own))[:20], np.array([3]), np.array([7, 7, 2])):
-        few, limits = asked.take(some), radius[some]
-        assert_equal_fields(search.neighbourhoods(few, [4, 5]), brute.neighbourhoods(few, [4, 5]))
-        assert list_near(search, few, limits, 5) == list_near(brute, few, limits, 5)
-    assert measured == [len(own)]
-    # neither others, nor other centers of the same people, are taken for these
-    others = np.setdiff1d(np.arange(size), own)
-    for points, who in ((others, others), (own[::-1], own)):
-        queries = Queries.inside(space.points.take(points), who, who % 2 > 0)
-        assert_equal_fields(search.neighbourhoods(queries, [5]), brute.neighbourhoods(queries, [5]))
-    assert measured == [len(own), len(others), len(own)]

@@ -26,8 +26,8 @@ where that is less; squared."""
 DRAWS = 20
 """Draws per counterfactual that falls between values."""
 
-FARTHEST = 2.0
-"""Moments are counted from the middle of a range, and nothing beyond twice the range matters."""
+# moments are counted from the middle of a range, and nothing beyond twice the range matters
+_FARTHEST = 2.0
 
 _STEPS = (1, 9, 13, 17, 11, 3, 7)  # how the draws of different attributes are mixed
 
@@ -73,7 +73,7 @@ class Scale:
     ) -> Scale:
         """Fit the scale to a test space, for groups of at most so many people."""
         # a few more where draws are added up
-        room = ROOM // int(FARTHEST**2 + 1) // max(100, people)
+        room = ROOM // int(_FARTHEST**2 + 1) // max(100, people)
         return cls(
             middle=facts.middle,
             length=np.array([float(axis.length) for axis in embedding.axes]),
@@ -88,7 +88,7 @@ class Scale:
 
     def count(self, values: Floats) -> Ints:
         """Count in multiples of 2**-bits; what is missing has no weight, whatever it counts."""
-        near = np.clip(values, -(FARTHEST**2), FARTHEST**2)
+        near = np.clip(values, -(_FARTHEST**2), _FARTHEST**2)
         near[np.isnan(near)] = 0.0
         near *= 2.0**self.bits
         return np.rint(near, out=near).astype(np.int64)
@@ -96,7 +96,7 @@ class Scale:
     def moments(self, points: Points) -> Ints:
         """Return the numbers, their squares, and the indicators of all levels."""
         numbers = (points.coordinates - self.middle) / self.length
-        numbers = np.clip(numbers, -FARTHEST, FARTHEST)
+        numbers = np.clip(numbers, -_FARTHEST, _FARTHEST)
         blocks = [numbers, numbers**2]
         for codes, count in zip(points.codes.T, self.levels, strict=True):
             # a level that D never had has a code of its own, beyond all others

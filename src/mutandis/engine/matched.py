@@ -443,10 +443,6 @@ def _lay_out(cells: _Cells, matches: Matches, scale: Scale) -> tuple[Any, Any, A
         return np.asarray(matrix.indptr, dtype=np.int64)
 
     levels, people = matches.levels, matches.people
-    # points that are near each other get numbers that are
-    points, unseen = people.indices.astype(np.int32), np.full(len(matches.counts), -1, np.int32)
-    seen = np.empty(len(unseen), dtype=np.int64)
-    counts = matches.counts[seen[: sums.renumber(points, unseen, seen)]]
     moments = sums.Moments(
         matches.numbers,
         matches.columns[1],
@@ -458,9 +454,9 @@ def _lay_out(cells: _Cells, matches: Matches, scale: Scale) -> tuple[Any, Any, A
         matches.marks,
         np.where(matches.found, matches.reach, np.inf),
         starts(people),
-        points,
+        people.indices.astype(np.int32, copy=False),
         people.data,
-        counts,
+        np.array(matches.counts),
         matches.plain,
         moments,
     )

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mutandis.data.rows import ByRow, group_equal
-from mutandis.engine.balance import FARTHEST
 from mutandis.engine.nearest import limits_of
 from mutandis.engine.tally import ROOM, Sums
 from mutandis.geometry.embedding import Embedded
@@ -43,8 +42,6 @@ _PARTS, _FEWER_PARTS, _LARGE = 720_720, 2_520, 2_000
 _TOGETHER, _FEW = 100_000, 5_000
 # people whose matches are weighed at a time, in the processor's cache
 _AT_ONCE = 1024
-# people from which on a kernel pays for being loaded
-_WORTH_LOADING = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,9 +227,7 @@ class Matcher:
                 self._note(listed, group, chosen[few], listing.part(few), queries.points)
 
         rows = found.inside[:, 0] + found.rim[:, 0]
-        use = self._kernel(listed, group, queries.points) or note
-        if metric.squared:
-            use = self._with_lengths(listed, group, use)
+        use = self._with_lengths(listed, group, note) if metric.squared else note
         self.search.visit(queries, group.radius, rows, use)
         wholes = tuple(_common_whole(column, listed.whole) for column in listed.marks.T)
         apart = listed.apart + overflow * float(metric.unit)
@@ -325,63 +320,6 @@ class Matcher:
         listed.apart[chosen] = np.bincount(query, weights=part * distance, minlength=len(chosen))
         parts = np.rint(part * self.parts).astype(np.int32)
         listed.people.append((chosen, np.diff(start), point.astype(np.int32), parts))
-
-    def _kernel(self, listed: _Listed, group: Places, centers: Points) -> Use | None:
-        """Return a kernel that does the same, where there is enough work to load it."""
-        if len(centers) < _WORTH_LOADING:
-            return None
-        try:
-            from mutandis.engine import kernels as notes
-        except ImportError:
-            return None
-        scale, space, names = self.scale, self.space, len(self.scale.levels)
-        # kernels are compiled for one array layout: C order, writeable
-        reference = notes.Reference(
-            np.require(space.points.coordinates, requirements=["C", "W"]),
-            np.require(space.points.codes, requirements=["C", "W"]),
-            np.require(space.counts, requirements=["C", "W"]),
-            np.require(space.marks, requirements=["C", "W"]),
-        )
-        levels = np.array(scale.levels, dtype=np.int64)
-        ruler = notes.Ruler(
-            scale.middle, scale.length, levels, 2.0**scale.bits, FARTHEST, self.parts
-        )
-
-        def note(chosen: Rows, listing: Listing) -> None:
-            size, entries = len(chosen), len(listing.points)
-            points = listing.points.astype(np.int32, copy=False)
-            room = (entries + size) * names + 1
-            noted = notes.Noted(
-                np.empty((size, space.marks.shape[1]), dtype=np.int64),
-                np.empty(size, dtype=np.int64),
-                np.empty(size),
-                np.zeros((size, listed.numbers.shape[1]), dtype=np.int64),
-                np.empty(entries, dtype=np.int32),
-                np.empty(size, dtype=np.int64),
-                np.empty(room, dtype=np.int32),
-                np.empty(room, dtype=np.int64),
-                np.zeros(2 * (int(levels.max(initial=0)) + 1), dtype=np.int64),
-            )
-            last = notes.note_matches(
-                notes.Near(
-                    listing.start,
-                    points,
-                    listing.distances,
-                    *(each[chosen] for each in (group.radius, group.up, group.down)),
-                ),
-                reference,
-                centers.coordinates[chosen],
-                centers.codes[chosen],
-                ruler,
-                noted,
-            )
-            for name in ("marks", "whole", "apart", "numbers"):
-                getattr(listed, name)[chosen] = getattr(noted, name)
-            columns, values = noted.columns[:last].copy(), noted.levels[:last].copy()
-            listed.levels.append((chosen, noted.size, columns, values))
-            listed.people.append((chosen, np.diff(listing.start), points, noted.weights))
-
-        return note
 
 
 # people, how many columns of a sparse matrix each of them has, these, and their values

@@ -117,7 +117,7 @@ class TreeSearch:
     threads: int = -1  # all cores
     name: str = "tree"
     # the centers that were asked about last, and their candidates: the listing of neighbours is
-    # often asked for right after their number, and of people in the space again and again
+    # often asked for right after their number
     _last: list[tuple[Queries, _Candidates]] = field(default_factory=list, init=False, repr=False)
 
     @classmethod
@@ -216,27 +216,13 @@ class TreeSearch:
         """
         for known, found in self._last:
             # more than `width` are as good, unless they are so many that measuring takes less
-            if width <= found[0].shape[1] <= 2 * width:
-                if _equal(known.points, queries.points):
-                    return found
-                rows = self._rows_among(known, queries)
-                if rows is not None:
-                    return found[0][rows], found[1][rows], found[2][rows]
+            enough = width <= found[0].shape[1] <= 2 * width
+            if enough and _equal(known.points, queries.points):
+                return found
         found = self._measure(queries.points, width)
         if keep and len(queries) * width <= _KEPT:
             self._last[:] = [(queries, found)]
         return found
-
-    def _rows_among(self, known: Queries, queries: Queries) -> Rows | None:
-        """Find people of the space among those who were asked about; None if not all were."""
-        if (known.own < 0).any() or (queries.own < 0).any():
-            return None
-        place = np.full(len(self.space.points), -1)
-        place[known.own] = np.arange(len(known))
-        rows: Rows = place[queries.own]
-        if (rows < 0).any() or not _equal(known.points.take(rows), queries.points):
-            return None
-        return rows
 
     def _measure(self, centers: Points, width: int) -> _Candidates:
         ranks = np.arange(1, width + 1)  # as a list of ranks, so that one neighbour is a column too

@@ -8,13 +8,11 @@ The first search on a machine waits for the compiler, so kernels are written to 
 (`benchmarks/first_search.py` measures it). A part is pasted into each kernel that calls it before
 types are inferred: compiled by itself, it would be optimized, translated and stored by itself, and
 then once more with each caller. Kernels allocate nothing, and fill arrays in loops: `array[:] = 0`
-takes numba ten times as long. Python collects no garbage meanwhile: the compiler makes millions of
-objects, and nearly all of them are in use until the end.
+takes numba ten times as long.
 """
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from functools import cache
@@ -98,39 +96,21 @@ def _cache_folder(wanted: str) -> str:
 
 
 class _FirstUse(event.Listener):
-    """Print a note on a terminal when kernels are compiled; switch off garbage collection."""
+    """Print a note on a terminal when kernels are compiled."""
 
-    def __init__(self) -> None:
-        self.depth = 0
-        self.collects = False
-        self.said = False
+    said = False
 
     def on_start(self, started: Any) -> None:
-        if not _is_ours(started):
+        function = started.data["dispatcher"].py_func
+        if self.said or not str(function.__module__).startswith("mutandis."):
             return
-        if not self.depth:
-            self._say()
-            self.collects = gc.isenabled()
-            gc.disable()
-        self.depth += 1
-
-    def on_end(self, ended: Any) -> None:
-        if not _is_ours(ended):
-            return
-        self.depth -= 1
-        if not self.depth and self.collects:
-            gc.enable()
-
-    def _say(self) -> None:
-        if not self.said and sys.stderr is not None and sys.stderr.isatty():
+        self.said = True
+        if sys.stderr is not None and sys.stderr.isatty():
             sys.stderr.write("compiling the search once for this machine (about 15 s)\n")
             sys.stderr.flush()
-        self.said = True
 
-
-def _is_ours(compiled: Any) -> bool:
-    function = compiled.data["dispatcher"].py_func
-    return str(function.__module__).startswith("mutandis.")
+    def on_end(self, ended: Any) -> None:
+        """Do nothing."""
 
 
 # numba compiles under a lock, so that no two threads are heard at the same time
