@@ -13,6 +13,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from scipy.special import ndtr
 
 from mutandis.data.attribute import AttributeKind
 from mutandis.data.columns import Categories, Numbers, is_number, plain_value
@@ -60,15 +61,9 @@ class ImpactRatio:
 
     def as_row(self) -> dict[str, Any]:
         """Return it as a row of a table."""
-        return {
-            "table": self.table,
-            "category": self.category,
-            "applicants": self.applicants,
-            "selected": self.selected,
-            "rate": None if self.rate is None else float(self.rate),
-            "impact_ratio": None if self.impact_ratio is None else float(self.impact_ratio),
-            "note": self.note,
-        }
+        names = ("table", "category", "applicants", "selected", "rate", "impact_ratio", "note")
+        values = {name: getattr(self, name) for name in names}
+        return {k: float(v) if isinstance(v, Fraction) else v for k, v in values.items()}
 
 
 def impact_ratios(
@@ -342,7 +337,6 @@ def _weigh(audit: Audit, stratum: Stratum) -> PropensityDifference:
     error = float(np.sqrt(np.add.reduce(influence**2)))
     difference = p_protected - p_weighted
     margin = critical_value(audit.plan.settings.alpha) * error
-    before, after = _imbalances(parents, status, weights)
     return PropensityDifference(
         status=stratum.label,
         protected=len(stratum.control),
@@ -355,8 +349,8 @@ def _weigh(audit: Audit, stratum: Stratum) -> PropensityDifference:
         ci_high=difference + margin,
         p_value=_p_value(audit, difference, error),
         n_effective=total**2 / float(np.add.reduce(weights**2)),
-        imbalance=before,
-        imbalance_weighted=after,
+        imbalance=_imbalance(parents, status, 1 - status),
+        imbalance_weighted=_imbalance(parents, status, weights),
     )
 
 
@@ -391,8 +385,6 @@ def _from_score(design: Design, score: Floats, status: Floats, weighted: Floats)
 
 def _p_value(audit: Audit, difference: float, error: float) -> float:
     """Test against τ, in the direction that the audit looks for."""
-    from scipy.special import ndtr
-
     settings = audit.plan.settings
     tau = settings.tau if settings.measure.name == "risk-difference" else 0.0
     beyond = (difference if settings.worse else -difference) - tau
@@ -401,32 +393,27 @@ def _p_value(audit: Audit, difference: float, error: float) -> float:
     return float(ndtr(-beyond / error))
 
 
-def _imbalances(parents: Columns, status: Floats, weights: Floats) -> tuple[float, float]:
-    """Return the largest difference of means, without and with weights, in standard deviations."""
-    largest = [0.0, 0.0]
+def _imbalance(parents: Columns, status: Floats, weights: Floats) -> float:
+    """Return the largest difference of means of an attribute, in standard deviations."""
+    largest = 0.0
+    sides = [side / np.add.reduce(side) for side in (status, 1 - status)]
+    weighted = weights / np.add.reduce(weights)
     for column in parents.values():
         for values in _as_numbers(column):
-            means, spread = [], 0.0
-            for side in (status, 1 - status):
-                share = side / np.add.reduce(side)
-                mean = float(np.add.reduce(share * values))
-                means.append(mean)
-                spread += float(np.add.reduce(share * (values - mean) ** 2)) / 2
-            means.append(float(np.add.reduce(weights * values) / np.add.reduce(weights)))
+            means = [float(np.add.reduce(share * values)) for share in sides]
+            pairs = zip(sides, means, strict=True)
+            spread = sum(float(np.add.reduce(each * (values - m) ** 2)) for each, m in pairs) / 2
             if spread > 0:
-                for place in (0, 1):
-                    apart = abs(means[0] - means[place + 1]) / spread**0.5
-                    largest[place] = max(largest[place], apart)
-    return largest[0], largest[1]
+                apart = abs(means[0] - float(np.add.reduce(weighted * values)))
+                largest = max(largest, apart / spread**0.5)
+    return largest
 
 
-def _as_numbers(column: Column) -> Iterator[Floats]:
+def _as_numbers(column: Column) -> list[Floats]:
     """Return a column of numbers, or an indicator for each level."""
     if isinstance(column, Numbers):
-        yield column.values
-    else:
-        for code in np.unique(column.codes).tolist():
-            yield (column.codes == code).astype(np.float64)
+        return [column.values]
+    return [(column.codes == code).astype(np.float64) for code in np.unique(column.codes)]
 
 
 # --- texts, in Markdown ---------------------------------------------------------------------------

@@ -395,17 +395,9 @@ def _update(digest: Any, column: pa.Array) -> None:
     try:
         texts = column.to_pylist()
     except (OverflowError, ValueError):  # infinity, and dates before the year 1 or after 9999
-        texts = [_plain_date(scalar) for scalar in column]
+        texts = [scalar.value for scalar in column]
     for text in texts:
         digest.update(json.dumps(text, default=str).encode() + b"\n")
-
-
-def _plain_date(scalar: Any) -> Any:
-    """Return a date or a time; as a number if Python has no such date."""
-    try:
-        return scalar.as_py()
-    except (OverflowError, ValueError):
-        return scalar.value
 
 
 @contextmanager

@@ -1,8 +1,7 @@
 """Hidden common causes: one unobserved U behind several attributes.
 
-This is the Level 2 model of Kusner et al. 2017 ("Counterfactual fairness", *NIPS* 30), the way of
-abduction that the paper calls Bayesian: U ~ N(0, 1) has a posterior given what is observed of a
-person, instead of being what an equation leaves over.
+This is the Level 2 model of Kusner et al. 2017 ("Counterfactual fairness", *NIPS* 30): U ~ N(0, 1)
+has a posterior given the attributes of a person.
 """
 
 from __future__ import annotations
@@ -157,13 +156,7 @@ class Latent(Declaration):
         return dict.fromkeys(counts, LATENT_MONOTONE)
 
     def fit(self, columns: Columns) -> FittedLatent:
-        """Find the most probable parameters.
-
-        Parameters
-        ----------
-        columns
-            Factual columns, all of `names` among them.
-        """
+        """Find the most probable parameters, given factual columns."""
         attributes, counts = standard_attributes(self, columns)
         with naming(f"{self.name} (hidden)"):
             found = maximise(attributes, counts)
@@ -173,13 +166,7 @@ class Latent(Declaration):
         )
 
     def with_parameters(self, parameters: Mapping[str, Driven]) -> FittedLatent:
-        """Make a fitted hidden cause from given parameters, rather than from a table.
-
-        Parameters
-        ----------
-        parameters
-            For each attribute that it drives, the coefficients of its equation.
-        """
+        """Make a fitted hidden cause from the parameters of each attribute that it drives."""
         equations = {
             child: _given_hidden(equation, parameters[child], residual_noise=self.residual_noise)
             for child, equation in self.equations.items()
@@ -339,9 +326,8 @@ class HiddenCount(MonotoneNoise):
 class GivenHidden(Fitted[Any]):
     """An attribute given its causes and U."""
 
-    # A count is coupled by its rank among rows with the same causes and U: X is Poisson with mean
-    # exp(η(pa) + w·U). Without residual noise, an attribute is replaced by its expectation, and the
-    # noise is U itself. An additive equation that keeps its residual needs none of this: U cancels.
+    # A count is coupled by its rank among rows with the same causes and U. Without residual noise,
+    # the noise is U itself. An additive equation that keeps its residual needs none of this.
 
     fitted: FittedLinear | FittedCount
     driven: Driven
