@@ -283,7 +283,7 @@ class Audit:
 
     def cautions(self) -> list[str]:
         """List what makes the headline doubtful: group sizes, few comparable people, wrong side."""
-        from mutandis.auditing.cautions import caution_about
+        from mutandis.auditing.support import caution_about
 
         return caution_about(self)
 
@@ -637,8 +637,8 @@ class Audit:
 
     def __repr__(self) -> str:
         """Summarise in a few lines."""
-        from mutandis.auditing.cautions import caution_about_matches
         from mutandis.auditing.robustness import summarise_grades
+        from mutandis.auditing.support import caution_about_matches
 
         (method, k), labels = self.plan.settings.primary, self.plan.labels
         row = self.results.summaries[method, k].counts
