@@ -16,7 +16,7 @@ from zipfile import ZipFile
 from mutandis.errors import MutandisError
 
 if TYPE_CHECKING:
-    from pathlib import PurePath
+    from pathlib import Path
 
 __all__ = [
     "address_space",
@@ -99,7 +99,7 @@ def open_regular(path: str | os.PathLike[str], mode: Literal["rb", "ab"] = "rb")
     return file
 
 
-def read_regular(path: PurePath, *, most: int) -> bytes:
+def read_regular(path: Path, *, most: int) -> bytes:
     """Read a regular file whole, if it has at most so many bytes."""
     with open_regular(path) as file:
         content: bytes = file.read(limit(most) + 1)

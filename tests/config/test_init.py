@@ -162,9 +162,7 @@ def test_what_cannot_be_guessed_is_to_be_filled_in(tmp_path: Path) -> None:
     assert (protected.attribute, protected.values, protected.reference) == ("race", (), "b")
 
 
-NAMES = [
-    each for each in HOSTILE if len(each) < 1000 and each.encode(errors="ignore").decode() == each
-]
+NAMES = [each for each in HOSTILE if len(each) < 1000]  # a longer one cannot be a key
 
 
 def test_hostile_names_come_back_as_they_were(tmp_path: Path) -> None:

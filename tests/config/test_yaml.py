@@ -13,7 +13,7 @@ HOSTILE = (
     "a: b", "- x", "#no comment", "'", '"', "a -> b", "no", "null", "~", "", " ", " a ", "1e5",
     "089", "2020", "2020-01-01", "{a}", "[a]", "*a", "&a", "!a", "|", ">", "%", "@", "`", "? x",
     "a\nb", "a\r\n\tb", "\x00", "\x85", "\u2028", "\ufeff", "ünï", "年収", "<<", "=", "x" * 200,
-    "a, b", "equation", "parents", "\U0001f600", "\ud800", "a  b   c", "line\n\n\nbreaks", "---",
+    "a, b", "equation", "parents", "\U0001f600", "a  b   c", "line\n\n\nbreaks", "---",
     "y" * 2000, "$protected", "1_000", "e5", ".inf", "0x1F", "a #b", "it's\n", "\U000e0001", "-1",
 )  # fmt: skip
 
@@ -71,6 +71,5 @@ def test_an_unclosed_list_is_traced_to_its_beginning() -> None:
 def test_what_is_written_is_read_back_by_any_reader(key: str, text: str) -> None:
     for value in ({key: text}, {"k": [text, key]}, {key: {"k": {key: [text]}}, "z": {}}):
         written = write_yaml(value)
-        assert read_yaml(written, surrogates=True).data == value
-        if not any("\ud800" <= each <= "\udfff" for each in key + text):
-            assert yaml.safe_load(written) == value
+        assert read_yaml(written).data == value
+        assert yaml.safe_load(written) == value

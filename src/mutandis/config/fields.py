@@ -30,7 +30,7 @@ from pydantic import (
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 from pydantic_core import ArgsKwargs, PydanticCustomError
 
-from mutandis.config.yaml import Document, Path, write_flow
+from mutandis.config.yaml import Document, Steps, write_flow
 from mutandis.errors import MutandisError, PlanError, SettingsError, listed, shown, suggest
 
 __all__ = [
@@ -63,7 +63,7 @@ T = TypeVar("T")
 class At(ValueError):  # noqa: N818 - carries an error to where lines are known
     """An error of ours about a value further inside the one that is checked."""
 
-    def __init__(self, path: Path, error: MutandisError) -> None:
+    def __init__(self, path: Steps, error: MutandisError) -> None:
         super().__init__(str(error))
         self.path = path
         self.error = error
@@ -100,7 +100,7 @@ def placed(document: Document | None, *path: str | int) -> Iterator[None]:
         raise _at(document, path, error) from error
 
 
-def _at(document: Document, path: Path, error: MutandisError) -> MutandisError:
+def _at(document: Document, path: Steps, error: MutandisError) -> MutandisError:
     kind = SettingsError if type(error) is PlanError else type(error)
     return kind(f"{document.place(path)}: {error}")
 
@@ -350,7 +350,7 @@ def _inner(detail: Any) -> MutandisError | None:
     return error if isinstance(error, MutandisError) else None
 
 
-def steps(path: Path, data: Any) -> Path:
+def steps(path: Steps, data: Any) -> Steps:
     """Return the steps of a path that are in a file: others are kinds, and implied keys."""
     found: list[str | int] = []
     for step in path:
@@ -362,7 +362,7 @@ def steps(path: Path, data: Any) -> Path:
     return tuple(found)
 
 
-def _path(detail: Any) -> Path:
+def _path(detail: Any) -> Steps:
     error = detail.get("ctx", {}).get("error")
     return (*detail["loc"], *(error.path if isinstance(error, At) else ()))
 

@@ -235,7 +235,7 @@ def read_worldview(source: str | Path) -> Worldview:
 
 
 def _parse(text: str, *, source: str | None = None) -> Worldview:
-    document = read_yaml(text, source=source, surrogates=True)
+    document = read_yaml(text, source=source)
     with placed(document):
         return make_worldview(document.data)
 

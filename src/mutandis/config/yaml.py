@@ -22,18 +22,18 @@ from mutandis.errors import SettingsError, shown
 from mutandis.limits import explain_limit, limit, read_regular
 
 if TYPE_CHECKING:
-    from pathlib import PurePath
+    from pathlib import Path
 
 __all__ = [
     "Document",
-    "Path",
+    "Steps",
     "read_text",
     "read_yaml",
     "write_flow",
     "write_yaml",
 ]
 
-Path: TypeAlias = tuple[str | int, ...]
+Steps: TypeAlias = tuple[str | int, ...]
 """The keys, and the positions in lists, that lead to a value."""
 
 # A worldview of a thousand attributes has 100,000 characters. What is longer or deeper than this
@@ -93,35 +93,35 @@ class Document:
     """What a file says, and the line of each of its parts."""
 
     data: Any
-    lines: Mapping[Path, int]
+    lines: Mapping[Steps, int]
     source: str | None = None
 
-    def line(self, path: Path) -> int:
+    def line(self, path: Steps) -> int:
         """Return the line of a value, or of the nearest one that contains it."""
         while path not in self.lines:
             path = path[:-1]
         return self.lines[path]
 
-    def value(self, path: Path) -> Any:
+    def value(self, path: Steps) -> Any:
         """Return the value at a path."""
         value = self.data
         for step in path:
             value = value[step]
         return value
 
-    def place(self, path: Path) -> str:
+    def place(self, path: Steps) -> str:
         """Name the file, the line, and the keys that lead there."""
         line = self.line(path)
         start = f"{self.source}, line {line}" if self.source else f"Line {line}"
         keys = [shown(each) for each in path if isinstance(each, str)]
         return f"{start}, at {' › '.join(keys)}" if keys else start
 
-    def error(self, path: Path, message: str) -> SettingsError:
+    def error(self, path: Steps, message: str) -> SettingsError:
         """Make the error that names the place."""
         return SettingsError(f"{self.place(path)}: {message}")
 
 
-def read_text(path: PurePath) -> str:
+def read_text(path: Path) -> str:
     """Read a file of settings as UTF-8, with or without a byte order mark."""
     try:
         content = read_regular(path, most=_BYTES)
@@ -137,11 +137,8 @@ def read_text(path: PurePath) -> str:
         ) from None
 
 
-def read_yaml(text: str, *, source: str | None = None, surrogates: bool = False) -> Document:
+def read_yaml(text: str, *, source: str | None = None) -> Document:
     r"""Read one YAML document; refuse aliases, tags, duplicate keys, and what is long or deep.
-
-    `source` is the name of the file. Halves of characters (`surrogates`) are refused unless nothing
-    is to be encoded.
 
     Examples
     --------
@@ -180,7 +177,7 @@ def read_yaml(text: str, *, source: str | None = None, surrogates: bool = False)
         ) from None
     if root is None:
         raise start.error((), "The file is empty. It should hold a mapping of settings.")
-    reader = _Reader(text, source, surrogates=surrogates)
+    reader = _Reader(text, source)
     data = reader.read(root, (), 1)
     return Document(data=data, lines=reader.lines, source=source)
 
@@ -211,13 +208,12 @@ def _alias_message(name: str) -> str:
 class _Reader:
     """Turns the nodes of the parser into plain data, and refuses surprises."""
 
-    def __init__(self, text: str, source: str | None, *, surrogates: bool) -> None:
-        self.lines: dict[Path, int] = {}
+    def __init__(self, text: str, source: str | None) -> None:
+        self.lines: dict[Steps, int] = {}
         self._text = text
         self._source = source
-        self._surrogates = surrogates
 
-    def read(self, node: Any, path: Path, line: int) -> Any:
+    def read(self, node: Any, path: Steps, line: int) -> Any:
         """Read a node that belongs to a key in this line: there its reader looks for a block."""
         own = node.start_mark.line + 1
         if node.anchor:
@@ -242,8 +238,8 @@ class _Reader:
             ]
         return self._mapping(node, path)
 
-    def _scalar(self, node: Any, path: Path) -> Any:
-        if not self._surrogates and any("\ud800" <= each <= "\udfff" for each in node.value):
+    def _scalar(self, node: Any, path: Steps) -> Any:
+        if any("\ud800" <= each <= "\udfff" for each in node.value):
             raise self._error(
                 node.start_mark.line + 1,
                 path,
@@ -252,7 +248,7 @@ class _Reader:
             )
         return _plain(node.value) if node.style is None else node.value
 
-    def _mapping(self, node: Any, path: Path) -> dict[str, Any]:
+    def _mapping(self, node: Any, path: Steps) -> dict[str, Any]:
         read: dict[str, Any] = {}
         for written, part in node.value:
             line = written.start_mark.line + 1
@@ -271,7 +267,7 @@ class _Reader:
             read[key] = value
         return read
 
-    def _key(self, node: Any, path: Path, line: int) -> str:
+    def _key(self, node: Any, path: Steps, line: int) -> str:
         if node.id != "scalar":
             raise self._error(
                 line,
@@ -289,7 +285,7 @@ class _Reader:
             )
         return str(node.value)
 
-    def _error(self, line: int, path: Path, message: str) -> SettingsError:
+    def _error(self, line: int, path: Steps, message: str) -> SettingsError:
         return Document(data=None, lines={(): line}, source=self._source).error(path, message)
 
 
