@@ -94,7 +94,7 @@ def test_audits_that_cannot_be_meant(text: str, said: str, tmp_path: Path) -> No
         (mm.Similarity, {"max_distance": -1}, "max_distance=-1 is not allowed. Give the larg"),
         (mm.Similarity, {"min_group": True}, "min_group=True is not allowed. Give the fewest"),
         (mm.Similarity, {"ties": "fare"}, "ties='fare' is unknown. Did you mean 'fair'? Allow"),
-        (mm.Similarity, {"tie": "all"}, "Similarity has no setting 'tie'. Did you mean 'ties'?"),
+        (mm.Similarity, {"tie": "all"}, "'tie' is not a key of Similarity. Did you mean 'ties'?"),
         (mm.Evidence, {"primary": ("cf",)}, "primary=('cf',) is not allowed. Give a method and"),
         (mm.Uncertainty, {"tipping": "yes"}, "tipping='yes' is not allowed. Give true or false"),
         (mm.Uncertainty, {"worldviews": {"a": 1}}, "a=1 is not allowed. Give Worldview(…)."),

@@ -158,13 +158,7 @@ def _value(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Return the number of NumPy, or of a file, as Python has it."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    for kind in (int, float):
-        if isinstance(value, kind) and not isinstance(value, bool):
-            return kind(value)
-    return value
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _values(value: Any) -> Any:
@@ -247,20 +241,11 @@ class Section:
     @classmethod
     def _check(cls, data: Any) -> Any:
         known = {each.name: each.default is MISSING for each in fields(cast("Any", cls))}
-        if not isinstance(data, ArgsKwargs):
-            if not isinstance(data, cls):
-                what = cls.what or f"the section {cls.__name__.lower()!r}"
-                check_keys(data, known, what, cls.__name__)
-            return data
-        for key in data.kwargs or {}:
-            if key not in known:
-                raise At(
-                    (key,),
-                    PlanError(
-                        f"{cls.__name__} has no setting {key!r}.{suggest(key, known)} It has "
-                        f"{listed(known, near=key)}."
-                    ),
-                )
+        if isinstance(data, ArgsKwargs):
+            check_keys(data.kwargs or {}, dict.fromkeys(known, False), cls.__name__, "")
+        elif not isinstance(data, cls):
+            what = cls.what or f"the section {cls.__name__.lower()!r}"
+            check_keys(data, known, what, cls.__name__)
         return data
 
 
