@@ -332,7 +332,7 @@ def _group(case: Case, role: Role, members: Members) -> GroupList:
     if role == "test" and method.matched:
         around = "the counterfactuals of the control group"
     elif role == "test" and method.center is Center.COUNTERFACTUAL:
-        drawn = "the draws of her counterfactual"
+        drawn = "the draws of the counterfactual"
         around = drawn if world.draws else "the complainant's counterfactual"
     people = ~members.is_center
     outcomes = members.is_negative[people]

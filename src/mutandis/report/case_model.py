@@ -385,7 +385,7 @@ def _draw_curve(case: CaseDocument, place: int, threshold: float) -> CaptionedPi
     return CaptionedPicture(
         name=f"part{place + 1}-curve",
         drawing=plot_curve(part.curve, threshold=threshold, symbol=words.symbol),
-        title=f"{words.symbol}, by how much of the effect of her status is real",
+        title=f"{words.symbol}, by how much of the effect of the status is real",
         caption="At 100% everyone in the control group has the counterfactual that the worldview "
         "says; at 0% they are compared as they are. The band is the interval. Filled points: "
         f"{stands}.",

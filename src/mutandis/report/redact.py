@@ -9,15 +9,15 @@ headline the share refused, in bands of at least ten people.
   one is told only if ten people stand between them.
 * A share is told as one of m equal bands, where m is a tenth of the people, at most 20 (bands of
   5%). With n people a band is n / m ≥ 10 people wide, so the numbers 0 to 9 are never told apart,
-  for neither outcome, and below 20 people nothing is told. Each group has one band, without her own
-  outcome: two roundings of one number, or the bands of nested groups, could be set off
+  for neither outcome, and below 20 people nothing is told. Each group has one band, without the
+  own outcome: two roundings of one number, or the bands of nested groups, could be set off
   against each other.
-* Of her own case, her own decision and her counterfactual's are told; the people most like her
+* Of the own case, the own decision and the counterfactual's are told; the people most like the
   counterfactual, on whom the rest of it depends, are fewer than ten.
 * Whatever else is computed from outcomes or distances (Δp, bounds, p, q, draws, radius, balance,
   ranges, how many would have to differ) is not in the file, nor is any hash: a hash lets
   guesses be tried.
-* Her counterfactual comes from equations fitted to all rows. Its changes are rounded to two digits
+* The counterfactual comes from equations fitted to all rows. Its changes are rounded to two digits
   of the standard deviation: the changes and not the values, since the files of many complainants
   would otherwise cut the same coefficient at many places.
 """
@@ -67,7 +67,7 @@ _NEARLY = 1e-6
 _NOBODY = "This file has no row, value or distance of anybody but the complainant."
 _GROUPS = (
     f"About others it tells verdicts on groups of at least {LEAST} people. Shares are given in "
-    f"bands at least {LEAST} people wide, sizes are rounded down to tens, and the changes in her "
+    f"bands at least {LEAST} people wide, sizes are rounded down to tens, and the changes in the "
     "counterfactual are rounded."
 )
 _LEFT_OUT = (

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["Report", "captioned_worldview", "make_report"]
 
 _MOST_KS = 12  # more belong in a file, not on a page
-_MOST_PEOPLE = 50  # more belong in a table that can be searched
+_MOST_PEOPLE = 20  # more belong in a table that can be searched
 _MOST_LEVELS = 4  # of an attribute; more are counted together
 
 
