@@ -207,3 +207,26 @@ def test_people_are_listed_with_their_answer() -> None:
     assert table["step"].tolist() == answer.people.step.tolist()
     assert (table["step"] > 0).tolist() == answer.established.tolist()
     assert set(table.columns) >= {"id", "estimate", "low", "high", "p", "due_at_least", "income"}
+
+
+def test_rows_of_one_employer_are_not_independent() -> None:
+    rng = np.random.default_rng(0)
+    employer = np.repeat(np.arange(60), 20)
+    woman = (employer % 2).astype(int)
+    refused = rng.random(1200) < 1 / (1 + np.exp(-rng.normal(size=60)[employer]))
+    table = pd.DataFrame(
+        {
+            "woman": woman,
+            "income": rng.integers(0, 30, 1200).astype(float),
+            "city": rng.choice(list("abc"), 1200),
+            "employer": employer,
+            "granted": np.where(refused, "no", "yes"),
+        }
+    )
+    alone, clustered = audit(table).answer.alike, audit(table, cluster_by="employer").answer.alike
+    assert alone.estimate == pytest.approx(clustered.estimate, abs=1e-12)
+    assert alone.low is not None
+    assert clustered.low is not None
+    assert clustered.estimate - clustered.low > 1.5 * (alone.estimate - alone.low)
+    few = table.assign(employer=table["employer"] % 12)
+    assert "clusters" in audit(few, cluster_by="employer").answer.alike.why

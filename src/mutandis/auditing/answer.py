@@ -282,6 +282,14 @@ def _refits(ground: Ground) -> list[World]:
         return []
 
 
+def _clusters(plan: Plan) -> Rows | None:
+    """Return the cluster of each row as a number; None where rows are independent."""
+    if plan.settings.cluster_by is None:
+        return None
+    column = plan.population.columns[plan.settings.cluster_by]
+    return np.unique(column.data, return_inverse=True)[1].astype(np.intp)
+
+
 def answer_ground(ground: Ground) -> Answer:
     """Answer one ground of an audit from what was made for it."""
     plan, world = ground.plan, ground.world
@@ -293,6 +301,7 @@ def answer_ground(ground: Ground) -> Answer:
         plan.outcome.kind.response(plan.outcome.codes),
         binary=binary,
         refits=_refits(ground),
+        cluster=_clusters(plan),
         threads=ground.engine.threads,
         alpha=plan.settings.alpha,
     )

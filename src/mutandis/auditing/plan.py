@@ -332,6 +332,7 @@ def plan(
     evidence: Evidence = Evidence(),
     uncertainty: Uncertainty = Uncertainty(),
     seed: int | None = None,
+    cluster_by: str | None = None,
     missing: Missing = "error",
     id: str | None = None,  # noqa: A002 - the public name of the option
 ) -> Plan:
@@ -380,6 +381,8 @@ def plan(
         worldview.
     seed
         For everything random. Default: 0, recorded with the result.
+    cluster_by
+        A column that says which rows are not independent, such as applications to one employer.
     missing
         Refuse rows with missing values ("error"), or drop and count them ("drop").
     id
@@ -413,6 +416,7 @@ def plan(
             evidence=settle_evidence(evidence, declared),
             uncertainty=uncertainty,
             seed=seed,
+            cluster_by=cluster_by,
         )
     )
     compared = read_attributes(attributes)
@@ -431,17 +435,18 @@ def plan(
         )
     statuses = [each.attribute for each in protections]
     others = [*(worldview.names if worldview else ()), *needed]
+    clusters = [] if cluster_by is None or cluster_by in (*others, *attributes) else [cluster_by]
     population, rows_given = _read_population(
         decisions,
         # b() may read any column if it does not say which
         None
         if maker and not needed
-        else [*([id] if id else []), outcome, *statuses, *attributes, *others],
+        else [*([id] if id else []), outcome, *statuses, *attributes, *others, *clusters],
         read_columns=others,
         attributes=[
             *compared,
             _continuous(outcome) if declared.numeric else _nominal(outcome),
-            *map(_nominal, statuses),
+            *map(_nominal, [*statuses, *clusters]),
         ],
         id=id,
         missing=missing,

@@ -324,6 +324,9 @@ class Settings(Section):
         How far verdicts depend on open noise, on estimated coefficients, and on the worldview.
     seed
         For everything random. Default: 0, recorded with the result.
+    cluster_by
+        A column that says which rows are not independent, such as applications to one employer.
+        The answer sums their residuals before it squares them.
     """
 
     methods: _Methods | None = None
@@ -338,6 +341,7 @@ class Settings(Section):
     tau: Any = 0.0
     uncertainty: Uncertainty = Uncertainty()
     seed: Annotated[Whole, Field(ge=0), allowed("an integer of at least 0")] | None = None
+    cluster_by: Name | None = None
 
     @field_validator("tau")
     @classmethod
