@@ -44,9 +44,9 @@ MODULES: dict[str, tuple[str, ...]] = {
     "outcomes/score.py": (GOLDEN, "tests/auditing/test_scores.py"),
     "config/schema.py": ("tests/config", "tests/auditing/test_audit_plan.py", "tests/test_api.py"),
     "data/protection.py": ("tests/engine/test_spaces.py", GOLDEN),
-    "store/case_files.py": ("tests/cli/test_case_command.py",),
     "store/results_folder.py": (
-        "tests/store/test_output_folder.py", "tests/store/test_saved_audit.py",
+        "tests/cli/test_case_command.py", "tests/store/test_output_folder.py",
+        "tests/store/test_saved_audit.py", "tests/store/test_verification.py",
     ),
     "store/saved_audit.py": ("tests/store/test_saved_audit.py", GOLDEN),
     "rooms/signing.py": ("tests/rooms/test_signing.py",),

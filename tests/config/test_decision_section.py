@@ -124,6 +124,7 @@ favourable: below
     assert describe_maker(maker)["kind"] == "http"
 
 
+@pytest.mark.slow
 def test_a_pickle_is_trusted_from_outside_the_file(tmp_path: Path) -> None:
     linear_model = pytest.importorskip("sklearn.linear_model")
     features = pd.DataFrame({"salary": [10.0, 12.0, 20.0, 22.0]})

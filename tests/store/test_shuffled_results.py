@@ -40,7 +40,7 @@ def folder_of(rows: pd.DataFrame, folder: Path) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.parametrize("name", ["person {}", "{}"])
+@pytest.mark.parametrize("name", ["person {}", pytest.param("{}", marks=pytest.mark.slow)])
 def test_all_files_are_the_same_but_for_what_is_named(tmp_path: Path, name: str) -> None:
     rows = mm.datasets.loan(n=90, seed=1)
     rows["person"] = [name.format(each) for each in np.random.default_rng(0).permutation(90)]
