@@ -131,9 +131,6 @@ def explore(
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port to listen on (default: a free one).")
     ] = 0,
-    host: Annotated[
-        str, typer.Option(help="Address to listen on; any but 127.0.0.1 shows the data to others.")
-    ] = "127.0.0.1",
     open_browser: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the address in a browser.")
     ] = True,
@@ -144,7 +141,6 @@ def explore(
     find("room", "explorer").serve(
         open_results(folder),
         name=folder.resolve().name,
-        host=host,
         port=port,
         open_browser=open_browser,
         say=echo,

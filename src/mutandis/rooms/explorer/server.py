@@ -154,7 +154,7 @@ class Listening:
             self.server.run(sockets=[self.socket])
 
 
-def listen(audit: Audit, *, name: str = "audit", host: str = _LOOPBACK, port: int = 0) -> Listening:
+def listen(audit: Audit, *, name: str = "audit", port: int = 0) -> Listening:
     """Make a server for the pages of an audit; port 0 takes one that is free."""
     try:
         import starlette  # noqa: F401
@@ -166,11 +166,10 @@ def listen(audit: Audit, *, name: str = "audit", host: str = _LOOPBACK, port: in
         ) from None
     explorer = Explorer(audit, name=printable(name))
     token, ticket = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
-    listening = _bind(host, port)
+    listening = _bind(port)
     bound = listening.getsockname()[1]
-    names = _names_of(host)
-    hosts = [f"{each}:{bound}" for each in dict.fromkeys([*names, _LOOPBACK, "localhost"])]
-    address = f"http://{names[0]}:{bound}/?token="
+    hosts = [f"{each}:{bound}" for each in (_LOOPBACK, "localhost")]
+    address = f"http://{hosts[0]}/?token="
     config = uvicorn.Config(
         make_application(explorer, token=token, hosts=hosts, ticket=ticket),
         http=_make_protocol(),
@@ -206,32 +205,19 @@ def serve(
         listening.run()
 
 
-def _names_of(host: str) -> list[str]:
-    """List what a browser may call the host; one that stands for all addresses has many names."""
-    if host not in {"0.0.0.0", "::"}:  # noqa: S104 - asked for
-        return [f"[{host}]" if ":" in host else host]
-    name = socket.gethostname()
-    addresses: list[str] = []
-    with suppress(OSError):  # a machine need not be able to look itself up
-        found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
-        addresses = [str(each[4][0]) for each in found]
-    return [name, *(f"[{each}]" if ":" in each else each for each in addresses)]
-
-
-def _bind(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
+def _bind(port: int) -> socket.socket:
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listening.bind((host, port))
+        listening.bind((_LOOPBACK, port))
         # a browser may come before the first request is answered
         listening.listen(_BACKLOG)
     except (OSError, OverflowError) as error:
         listening.close()
         reason = getattr(error, "strerror", None) or "there is no such port"
         raise OutputError(
-            f"The explorer cannot listen on {host} port {port}: {reason}. Give another --port, or "
-            "leave it out to take a free one."
+            f"The explorer cannot listen on {_LOOPBACK} port {port}: {reason}. Give another "
+            "--port, or leave it out to take a free one."
         ) from None
     listening.set_inheritable(False)
     return listening
