@@ -51,9 +51,7 @@ def test_the_attributes_that_are_out_of_balance_are_named() -> None:
     reason = f"for {left_out['income']}, the averages of both groups differ in 'income'"
     assert reason in said
     assert said in repr(found).splitlines()
-    # the page does not say that groups are too small
     page = found.report().html
-    assert "No comparable people" in page
     assert reason.replace("'", "&#39;") in page
     assert "fewer than 1" not in page
 
@@ -61,7 +59,7 @@ def test_the_attributes_that_are_out_of_balance_are_named() -> None:
 def test_where_people_can_be_compared_nothing_is_said() -> None:
     found = audit()
     assert not [each for each in found.cautions() if "could not be compared" in each]
-    assert "compared" not in repr(found)
+    assert "could not be compared" not in repr(found)
 
 
 @pytest.mark.parametrize(
@@ -98,10 +96,3 @@ def test_groups_that_are_too_small_are_called_so() -> None:
     page = found.report().html
     assert ", a group holds fewer than 2 people within distance 0.001" in page
     assert ": for 120, groups are too small." in repr(found)
-
-
-@pytest.mark.parametrize(("refused", "is_said"), [(0.0, False), (0.5, True)])
-def test_counts_of_zero_are_not_called_large(refused: float, is_said: bool) -> None:
-    found = audit(refused=refused)
-    assert (found.counts()["cases"].sum() > 0) == is_said
-    assert ("Both counts can be large" in found.report().html) == is_said

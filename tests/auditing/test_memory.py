@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
+from mutandis.auditing import run
 from mutandis.data.population import Overlay
 from mutandis.engine import nearest as finder
 from mutandis.geometry.index import Neighbourhoods
@@ -85,6 +86,7 @@ class _Peaks:
 @pytest.fixture
 def peaks(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Peaks]:
     monkeypatch.setattr(finder, "ChosenSearch", NoSearch)
+    monkeypatch.setattr(run, "answer_ground", lambda _: None)  # it searches by itself
     table, settings = table_and_settings(1000)
     # what is imported at first use is not counted
     small = mm.audit(table, **settings)
@@ -107,7 +109,7 @@ def test_no_step_takes_four_times_the_numeric_data(peaks: _Peaks) -> None:
     plan = mm.plan(table, **settings)
     assert peaks.since() < 2  # one copy of the table, with codes, ids and strata
     made = settings["worldview"].counterfactuals(plan.population, do=plan.do)
-    assert peaks.since() < 3.6  # that copy, the design of the largest equation; then D^CF
+    assert peaks.since() < 4.0  # that copy, the design of the largest equation; then D^CF
     assert made.moved == tuple(settings["attributes"])
     del plan, made
     tracemalloc.reset_peak()
