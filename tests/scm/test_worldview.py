@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.scm.noise import Rng
+    from mutandis.scm.family import Rng
 
 LOAN = Worldview({"Salary": Linear("Gender"), "Balance": Linear("Salary", "Gender")})
 FOUR = {

@@ -18,8 +18,7 @@ from mutandis.data.columns import Categories, Numbers, frozen, in_order
 from mutandis.errors import EquationError, WorldviewError
 from mutandis.numeric.order import distinct_rows
 from mutandis.scm.additive import finish
-from mutandis.scm.family import Equation, Fitted, Predicted, numbers_of
-from mutandis.scm.noise import Leftover, of_residual
+from mutandis.scm.family import Equation, Fitted, Leftover, Predicted, numbers_of, of_residual
 from mutandis.scm.worldview import Worldview
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.data.columns import Column, Columns, Floats
-    from mutandis.scm.noise import Rng
+    from mutandis.scm.family import Rng
 
 
 # How far from the fact the value may be that its own noise leads back to, as a part of the largest

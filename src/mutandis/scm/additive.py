@@ -18,8 +18,15 @@ import numpy as np
 from mutandis.data.columns import Categories, Numbers, frozen, is_number
 from mutandis.errors import EquationError
 from mutandis.numeric.order import ReorderedColumns, distinct_rows
-from mutandis.scm.family import Equation, Fitted, Predicted, numbers_of, read_choice
-from mutandis.scm.noise import Leftover, of_residual
+from mutandis.scm.family import (
+    Equation,
+    Fitted,
+    Leftover,
+    Predicted,
+    numbers_of,
+    of_residual,
+    read_choice,
+)
 from mutandis.scm.predictor import (
     LinearPredictor,
     Term,
@@ -31,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mutandis.data.columns import Column, Columns, Floats
-    from mutandis.scm.noise import Rng
+    from mutandis.scm.family import Rng
 
 
 Bounds = tuple[float | None, float | None]

@@ -36,8 +36,15 @@ import numpy as np
 
 from mutandis.data.columns import frozen
 from mutandis.numeric.least_squares import minimise, require_few, row_products
-from mutandis.scm.family import Equation, Fitted, KnownLevels, Predicted, categories_of
-from mutandis.scm.noise import Leftover, of_probabilities
+from mutandis.scm.family import (
+    Equation,
+    Fitted,
+    KnownLevels,
+    Leftover,
+    Predicted,
+    categories_of,
+    of_probabilities,
+)
 from mutandis.scm.predictor import Design
 
 if TYPE_CHECKING:
@@ -46,7 +53,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from mutandis.data.columns import Column, Columns, Floats
-    from mutandis.scm.noise import Rng
+    from mutandis.scm.family import Rng
     from mutandis.scm.predictor import LinearPredictor
 
 

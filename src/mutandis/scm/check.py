@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from mutandis.data.columns import Column, Columns, Floats
     from mutandis.data.population import Population
     from mutandis.scm.counterfactual import FittedWorldview
-    from mutandis.scm.noise import Leftover
+    from mutandis.scm.family import Leftover
     from mutandis.scm.worldview import Worldview
 
 

@@ -30,9 +30,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.data.attribute import AttributeDeclaration
-    from mutandis.scm.family import Fitted, FittedHiddenCause
+    from mutandis.scm.family import Fitted, FittedHiddenCause, Rng
     from mutandis.scm.graph import Graph
-    from mutandis.scm.noise import Rng
 
 
 # more column names than these do not help to find the right one

@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from mutandis.data.population import Population
     from mutandis.scm.additive import AdditiveNoise
     from mutandis.scm.counterfactual import FittedWorldview
-    from mutandis.scm.family import Predicted
-    from mutandis.scm.noise import Rng
+    from mutandis.scm.family import Predicted, Rng
     from mutandis.scm.worldview import Worldview
 
     Derive = Callable[[Columns], dict[str, Column]]

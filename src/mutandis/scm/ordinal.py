@@ -9,13 +9,17 @@ import numpy as np
 
 from mutandis.errors import EquationError
 from mutandis.numeric.least_squares import minimise, row_products
-from mutandis.scm.family import Equation, Fitted, KnownLevels, Predicted, categories_of
-from mutandis.scm.noise import (
+from mutandis.scm.family import (
     MONOTONE,
+    Equation,
+    Fitted,
+    KnownLevels,
     Leftover,
     MonotoneNoise,
+    Predicted,
     Tails,
     categorical_deviance,
+    categories_of,
     of_probabilities,
     of_ranks,
 )
@@ -27,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.data.columns import Categories, Column, Columns, Floats
-    from mutandis.scm.noise import Rng
+    from mutandis.scm.family import Rng
     from mutandis.scm.predictor import LinearPredictor
 
 
@@ -48,7 +52,7 @@ class Ordinal(Equation):
 
     Notes
     -----
-    A level does not determine its noise. Counterfactuals assume monotone coupling (`noise.py`):
+    A level does not determine its noise. Counterfactuals assume monotone coupling (`family.py`):
     people keep their rank among people with the same causes. A level that does not occur in the
     fit is never predicted.
 

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from mutandis.report.chart import Picture
     from mutandis.scm.counterfactual import Counterfactuals, Draws
     from mutandis.scm.diagnosis import Diagnosis
-    from mutandis.scm.family import HiddenCause
-    from mutandis.scm.noise import Rng
+    from mutandis.scm.family import HiddenCause, Rng
 
 
 # A level that one row in a thousand has is lost from a resample of a thousand with probability

@@ -28,15 +28,25 @@ from mutandis.rooms.latent.fit import (
 )
 from mutandis.scm.additive import FittedLinear, Linear, finish, linked
 from mutandis.scm.count import Count, FittedCount, abduct_counts, predict_counts, require_counts
-from mutandis.scm.family import Declaration, Fitted, Predicted, naming, numbers_of
-from mutandis.scm.noise import MONOTONE, NOT_GIVEN, Leftover, MonotoneNoise, of_ranks
+from mutandis.scm.family import (
+    MONOTONE,
+    NOT_GIVEN,
+    Declaration,
+    Fitted,
+    Leftover,
+    MonotoneNoise,
+    Predicted,
+    naming,
+    numbers_of,
+    of_ranks,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.data.columns import Column, Columns, Floats
     from mutandis.rooms.latent.fit import Evidence, Moments, StandardAttribute
-    from mutandis.scm.noise import Rng
+    from mutandis.scm.family import Rng
 
 
 # Of an attribute's own variance, the share that U may make up before U is that attribute.
