@@ -94,7 +94,6 @@ class Summary:
     """What one method finds at one k."""
 
     counts: Mapping[str, Any]  # a row of the counts table
-    verdicts: Mapping[Verdict, int]
     mean: float  # of Δp over everyone who can be compared
     # of each complainant
     q_value: NDArray[np.float64]
@@ -107,10 +106,8 @@ class Summary:
         compared = comparison.delta_p[~comparison.insufficient]
         blocks = (compared[start : start + _BLOCK] for start in range(0, len(compared), _BLOCK))
         total = fsum(each for block in blocks for each in block.tolist())
-        verdicts = np.bincount(codes, minlength=len(Verdict)).tolist()
         return cls(
             counts=MappingProxyType(found.counts()),
-            verdicts=MappingProxyType(dict(zip(Verdict, verdicts, strict=True))),
             mean=total / len(compared) if len(compared) else float("nan"),
             q_value=found.q_value,
             strength=np.array([each.strength for each in Verdict], dtype=np.int8)[codes],

@@ -199,24 +199,6 @@ class Findings(ByRow):
         steps = [found.evidence, found.significant, self.significant_adjusted]
         return np.asarray(np.sum(steps, axis=0, dtype=np.int64) * ~found.insufficient)
 
-    def at_level(self, alpha: float) -> Findings:
-        """Give the same tests at another level, if their p-values do not depend on it.
-
-        There are no bounds, and it is not known in how many draws and refits verdicts stay.
-        """
-        found, share = self.comparison, self.verdict_share
-        missing = np.full(len(self), np.nan)
-        return replace(
-            self,
-            alpha=alpha,
-            comparison=replace(
-                found,
-                significant=found.evidence & (found.interval.p_value <= alpha),
-                interval=replace(found.interval, low=missing, high=missing, measured=None),
-            ),
-            verdict_share=None if share is None else np.full_like(share, np.nan),
-        )
-
     def verdicts(self) -> NDArray[np.object_]:
         """Give each complainant's verdict."""
         return np.array([each.value for each in Verdict], dtype=object)[self.verdict_codes()]

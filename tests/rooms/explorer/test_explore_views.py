@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from html import unescape
 from typing import TYPE_CHECKING, Any
@@ -86,50 +85,6 @@ def test_several_protections_have_an_overview(visit: Callable[[Audit], Any]) -> 
     for page in ("/?tau=0.2", "/people", "/person/0", "/person/0?effect=0.5"):
         assert client.get(page).status_code == 200
     assert "On the ground of sex" in client.get("/person/0?effect=0.5").text
-
-
-@pytest.mark.parametrize(
-    "evidence",
-    [
-        {},
-        {"interval": "wald"},
-        {"measure": "risk-ratio"},
-        {"direction": "positive"},
-        {"adjust": "none"},
-    ],
-    ids=lambda each: "-".join(each.values()) or "default",
-)
-def test_another_alpha_gives_the_verdicts_of_an_audit_at_that_level(
-    evidence: dict[str, Any],
-) -> None:
-    audit = mm.audit(
-        mm.datasets.loan(n=600, seed=1),
-        outcome="LoanApproval",
-        negative=-1,
-        protected=mm.Protection("Gender", value=1, reference=0),
-        attributes={"AnnualSalary": "continuous"},
-        worldview=mm.Worldview({"AnnualSalary": mm.Linear("Gender")}),
-        ks=(10, 20),
-        tau=1.1 if "measure" in evidence else 0.0,
-        evidence=mm.Evidence(**evidence),
-        uncertainty=mm.Uncertainty(refits=2, tipping=False),
-    )
-    lens, significant = Lens(audit), set()
-    for alpha in (0.01, 0.05, 0.2):
-        other = audit.with_levels(alpha=alpha)
-        for method in audit.methods:
-            found = lens.findings(replace(lens.base, alpha=alpha, method=method))
-            expected = other.evaluate(method, lens.base.k, depth="significance")
-            assert found.counts() == expected.counts()
-            columns, others = found.columns(), expected.columns()
-            assert list(columns) == list(others)
-            for name in columns.keys() - {"ci_low", "ci_high"}:
-                if not name.endswith(("_low", "_high")):
-                    np.testing.assert_array_equal(columns[name], others[name])
-            significant.add(found.counts()["significant"])
-    assert len(significant) > 3
-    with pytest.raises(PlanError, match="alpha"):
-        lens.findings(replace(lens.base, alpha=2.0))
 
 
 @pytest.fixture(scope="module", params=[("risk-ratio", 1.25), ("selection-ratio", 0.8)])

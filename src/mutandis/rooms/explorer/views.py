@@ -92,25 +92,27 @@ class Lens:
 
     def findings(self, view: View) -> Findings:
         """Return verdicts, shares and p-values; bounds, which take long, are for one person."""
-        # tests do not depend on the headline
-        audit = self.audit_at(replace(view, method=self.base.method, k=self.base.k))
-        tested = replace(view, alpha=self.base.alpha)
+        audit = self._at_levels(view)
+        return self.once(
+            ("findings", view),
+            lambda: audit.evaluate(view.method, view.k, depth="significance"),
+        )
 
-        def find() -> Findings:
-            # on several grounds, tests are joined at a level
-            if view != tested and len(self.audit.parts) == 1:
-                return self.findings(tested).at_level(view.alpha)
-            return audit.evaluate(view.method, view.k, depth="significance")
-
-        return self.once(("findings", view), find)
+    def _at_levels(self, view: View) -> Audit:
+        """Return the audit with the levels of a view; tests do not depend on the headline."""
+        return self.audit_at(replace(view, method=self.base.method, k=self.base.k))
 
     def counts(self, view: View) -> list[dict[str, Any]]:
         """Count for every method at the k and the levels of a view."""
-        rows = []
-        for method in self.audit.plan.methods:
-            row = self.findings(replace(view, method=method.name)).counts()
-            rows.append({**row, "title": method.title, "chosen": method.name == view.method})
-        return rows
+        found = self._at_levels(view).results.summaries
+        return [
+            {
+                **found[method.name, view.k].counts,
+                "title": method.title,
+                "chosen": method.name == view.method,
+            }
+            for method in self.audit.plan.methods
+        ]
 
     def summary(self, view: View) -> list[str]:
         """Summarise what was found, as the report does."""
