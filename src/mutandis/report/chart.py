@@ -42,25 +42,8 @@ _MARKS = {
     "up": ((0, -1.2), (1.1, 0.9), (-1.1, 0.9)),
     "down": ((0, 1.2), (1.1, -0.9), (-1.1, -0.9)),
 }
-# widths of Helvetica and Arial in thousandths of the font size
-_WIDTHS = {
-    character: width
-    for width, characters in {
-        222: "'ijl|",
-        278: " !,./:;I[\\]ft",
-        333: '()-`r{}"',
-        500: "*^Jcksvxyz",
-        556: "#$0123456789?L_abdeghnopqu",
-        667: "+<=>~FTZ&ABEKPSVXY",
-        722: "CDHNRUw",
-        778: "GOQ",
-        833: "Mm",
-        1000: "%W@…—→",
-    }.items()
-    for character in characters
-}
-_OTHER = 640
-_WIDE = 1000
+# characters of Helvetica and Arial that are narrower or wider than most
+_NARROW, _BROAD = " !,./:;I[\\]ft()-`r{}\"'ijl|", "wmMW@%…—→"
 
 
 def number(value: float) -> str:
@@ -118,15 +101,17 @@ def printable(name: str) -> str:
 
 def text_width(text: str, size: float) -> float:
     """Estimate how wide a text is, rather too wide than too narrow."""
-    return sum(map(_character_width, text)) * size / 1000 * 1.05
+    return sum(map(_character_width, text)) * size
 
 
-def _character_width(character: str) -> int:
-    if character in _WIDTHS:
-        return _WIDTHS[character]
+def _character_width(character: str) -> float:
     if unicodedata.combining(character):
-        return 0
-    return _WIDE if unicodedata.east_asian_width(character) in "WF" else _OTHER
+        return 0.0
+    if character in _BROAD or unicodedata.east_asian_width(character) in "WF":
+        return 1.05
+    if character in _NARROW:
+        return 0.36
+    return 0.59 if character.isascii() and not character.isupper() else 0.76
 
 
 def shortened(text: str, *, width: float, size: float) -> str:

@@ -11,7 +11,7 @@ from mutandis.report.formatting import listed, plural
 from mutandis.report.graph_plot import draw_worldview
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -114,14 +114,18 @@ class ReportContext:
     @property
     def _called(self) -> str | None:
         """What complainants are called, where all of their statuses have a label."""
-        if len(self.plan.protections) > 1:
-            return None
         protection = self.plan.protections[0]
         column = self.plan.population.categories(protection.attribute)
-        values = protection.values or [x for x in column.occurring() if x != protection.reference]
-        names = [self.labels.people(protection.attribute, each) for each in values]
-        known = [name for name in names if name is not None]
-        return listed(known) if len(known) == len(names) else None
+        others = [each for each in column.occurring() if each != protection.reference]
+        return self._labels_of(protection.values or others)
+
+    def _labels_of(self, values: Sequence[Any]) -> str | None:
+        """Join the labels of people with these values of the one protected attribute."""
+        attribute = self.plan.protections[0].attribute
+        names = [self.labels.people(attribute, each) for each in values]
+        if len(self.plan.protections) > 1 or None in names:
+            return None
+        return listed(names)
 
     @property
     def reference(self) -> str:
@@ -135,10 +139,7 @@ class ReportContext:
 
     @property
     def _reference_people(self) -> str | None:
-        if len(self.plan.protections) > 1:
-            return None
-        protection = self.plan.protections[0]
-        return self.labels.people(protection.attribute, protection.reference)
+        return self._labels_of([self.plan.protections[0].reference])
 
     @property
     def others(self) -> str:

@@ -11,14 +11,11 @@ from functools import partial
 from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from mutandis.auditing.robustness import summarise_grades
 from mutandis.auditing.sentences import explain_drawn, list_reasons
 from mutandis.auditing.sham import counted_by
 from mutandis.data.attribute import AttributeKind
 from mutandis.engine.methods import METHODS
-from mutandis.errors import PlanError
 from mutandis.report.formatting import (
     MISSING,
     count,
@@ -235,7 +232,6 @@ def cautions_of(context: ReportContext, diagnosis: Diagnosis | None) -> tuple[Ca
     return (
         *(_caution_of_problems(diagnosis) if diagnosis is not None else ()),
         *_caution_of_decision(context.audit),
-        *(each for part in context.parts for each in _caution_of_support(context, part)),
         *_cautions_of_tests(context),
         *(
             Caution(about="About this audit", sentence=each, serious=True)
@@ -266,28 +262,6 @@ def _caution_of_decision(audit: Audit) -> Iterator[Caution]:
     if audit.with_record is not None and audit.with_record.disagreement > _MOST_DISAGREEMENT:
         about = "The decision maker and the record"
         yield Caution(about=about, sentence=describe_agreement(audit.with_record), serious=True)
-
-
-def _caution_of_support(context: ReportContext, part: str) -> Iterator[Caution]:
-    method, k = context.primary
-    if not method.count_neighbours:
-        return
-    try:
-        support = context.parts[part].measure_support(method.name, k)
-    except PlanError:
-        return
-    total = len(support.ids)
-    far = int((support.control.off_support | support.test.off_support).sum())
-    outside = int(np.any(list(support.outside.values()), axis=0).sum()) if support.outside else 0
-    center = "counterfactual" if method.needs_counterfactual else "own values"
-    yield Caution(
-        about=f"Support{context.by_part(part)}",
-        sentence=f"{count(far)} of {plural(total, 'complainant')} ({percent(far / total)}) "
-        "have a group that reaches farther than 99 of 100 groups in that space; for "
-        f"{count(outside)} the {center} {'lies' if method.needs_counterfactual else 'lie'} beyond "
-        f"all people they are compared with on some attribute ({context.where}).",
-        serious=far > 0.1 * total,
-    )
 
 
 def _cautions_of_tests(context: ReportContext) -> Iterator[Caution]:
