@@ -179,11 +179,9 @@ def test_what_has_no_meaning_is_refused() -> None:
     with pytest.raises(PlanError, match=r"rule='all' is unknown. Allowed: own-case, pattern"):
         study_prevention(found, rule="all")  # type: ignore[arg-type]
     with pytest.raises(PlanError, match="'cf' asks the decision maker, who would repeat"):
-        study_prevention(found, rule="pattern", method="cf")
+        study_prevention(found.with_levels(method="cf"), rule="pattern")
     with pytest.raises(PlanError, match="'st' says nothing about a complainant's own case"):
-        study_prevention(found, method="st")
-    with pytest.raises(PlanError, match="k=3 was not run"):
-        study_prevention(found, k=3)
+        study_prevention(found.with_levels(method="st"))
     with pytest.raises(PlanError, match="model= is the class DecisionTreeClassifier"):
         study_prevention(found, DecisionTreeClassifier)
     with pytest.raises(PlanError, match=r"model= is str. Give an object with the methods fit"):
@@ -218,7 +216,7 @@ def test_audits_of_another_kind_are_refused() -> None:
     multiple = mm.audit(
         table, **settings(protected=grounds, combine="multiple", worldview=both, ks=(15,))
     )
-    with pytest.raises(PlanError, match=r"audit\.part\('woman'\)"):
+    with pytest.raises(PlanError, match=r"audit\.parts\['woman'\]"):
         study_prevention(multiple)
     part = multiple.parts["woman"]
     assert study_prevention(part).counts()["complainants"].tolist() == [len(part.findings())] * 2

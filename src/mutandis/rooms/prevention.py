@@ -103,12 +103,7 @@ def _count(found: Findings) -> dict[str, Any]:
 
 
 def study_prevention(
-    audit: Audit,
-    model: Any = None,
-    *,
-    rule: RelabelRule = "own-case",
-    method: str | None = None,
-    k: int | None = None,
+    audit: Audit, model: Any = None, *, rule: RelabelRule = "own-case"
 ) -> Prevention:
     """Study what remains when confirmed cases are relabelled; it is not a remedy.
 
@@ -120,7 +115,8 @@ def study_prevention(
     Parameters
     ----------
     audit
-        The audit with the confirmed cases.
+        The audit with the confirmed cases: those of its headline. `audit.with_levels(method=…,
+        k=…)` has another one.
     model
         A classifier with `fit` and `predict`, as those of scikit-learn have, not yet fitted; a
         copy of it is trained. Default: none.
@@ -129,8 +125,6 @@ def study_prevention(
         and the complainant has a case of their own. "pattern": the verdict is significant after
         adjustment, and the outcome is the one that is looked for (refused, unless the direction
         is "positive").
-    method, k
-        Whose verdicts are taken; default: the primary ones.
 
     Examples
     --------
@@ -149,11 +143,10 @@ def study_prevention(
     >>> study_prevention(found).counts()["significant_adjusted"].tolist()
     [50, 0]
     """
-    chosen, size = audit.plan.choose(method, k)
+    chosen, size = audit.plan.choose(None, None)
     _check_audit(audit.plan)
     _check_rule(chosen, rule)
     _check_model(model)
-    audit = audit.with_levels(method=chosen.name, k=size)
     plan, found = audit.plan, audit.evaluate(chosen.name, size, depth="significance")
     worse = plan.settings.evidence.direction == "negative"
     confirmed = found.significant_adjusted & (found.is_negative if worse else ~found.is_negative)
@@ -212,12 +205,12 @@ def _check_rule(method: Method, rule: str) -> None:
     if method.needs_counterfactual_outcome:
         raise PlanError(
             f"Method {method.name!r} asks the decision maker, who would repeat the decisions that "
-            "are relabelled. Ask for 'cst_matched', 'cst_without' or 'st'."
+            "are relabelled. Take audit.with_levels(method='cst_matched')."
         )
     if rule == "own-case" and not method.matched:
         raise PlanError(
-            f"Method {method.name!r} says nothing about a complainant's own case. Ask for "
-            "'cst_matched', or relabel by the pattern alone with rule='pattern'."
+            f"Method {method.name!r} says nothing about a complainant's own case. Take "
+            "audit.with_levels(method='cst_matched'), or relabel by rule='pattern' alone."
         )
 
 

@@ -220,7 +220,7 @@ def test_the_keyboard_reaches_everything(open_page: Open, loan: Audit) -> None:
 def test_hostile_tables_run_nothing(open_page: Open, hostile: Audit, path: str) -> None:
     page = open_page(hostile, path)
     assert page.locator("h1").is_visible()
-    assert page.locator("main b, main i, main img:not([src='/worldview.svg'])").count() == 0
+    assert page.locator("main b, main i, main img:not([src='/workbench.svg'])").count() == 0
 
 
 def test_another_site_gets_nothing(open_page: Open, browser: Any, loan: Audit) -> None:

@@ -20,7 +20,7 @@ HOST = "127.0.0.1:8765"
 TOKEN = "the-token-of-the-tests"
 HOSTILE_ID = '"><img src=x onerror=alert(1)>'
 HOSTILE_COLUMN = "<script>alert('c')</script>"
-PAGES = ("/", "/people", "/person/0", "/worldview.svg", "/person/0/case-file", "/explore.css")
+PAGES = ("/", "/people", "/person/0", "/workbench.svg", "/person/0/case-file", "/explore.css")
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ def test_the_headline_is_that_of_the_report(visit: Callable[[Audit], Any], loan:
         assert paragraph in text
     for sentence in loan.cautions():
         assert sentence in text
-    assert 'src="/worldview.svg"' in text
+    assert 'src="/workbench.svg"' in text
 
 
 @pytest.mark.parametrize(

@@ -204,12 +204,6 @@ class Explorer:
             file_name="audit.yaml",
         )
 
-    def worldview(self, request: Request) -> Page:  # noqa: ARG002
-        """Return the drawing of the worldview."""
-        if self._picture is None:
-            raise MissingPageError
-        return Page(content=self._picture.drawing.svg.encode(), media_type="image/svg+xml")
-
     def failure(self, sentence: str) -> bytes:
         """Return a page that explains why there is no other."""
         return self._page("failure.html", self.lens.base, sentence=sentence).content

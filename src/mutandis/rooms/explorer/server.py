@@ -129,7 +129,6 @@ def make_application(explorer: Explorer, *, token: str, hosts: list[str], ticket
             page("/workbench/cancel", explorer.cancel_run, "POST"),
             page("/workbench/audit.yaml", explorer.save_draft),
             page("/workbench.svg", explorer.draw_draft),
-            page("/worldview.svg", explorer.worldview),
             static("explore.css", "text/css; charset=utf-8"),
             static("explore.js", "text/javascript; charset=utf-8"),
             static("icon.svg", "image/svg+xml"),
