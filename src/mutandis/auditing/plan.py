@@ -230,7 +230,7 @@ class Plan:
         )
 
     def with_labels(self, labels: Labels) -> Plan:
-        """Give the same plan with words for its columns, values and outcomes.
+        """Return the same plan with words for its columns, values and outcomes.
 
         They change no number and no finding: sentences, tables and pictures use them.
 
@@ -637,7 +637,7 @@ def _continuous(name: str) -> Attribute:
 
 
 def _has_outcome(counterfactuals: Any, outcome: str) -> bool:
-    """Tell whether a table of counterfactuals has outcomes."""
+    """Return whether a table of counterfactuals has outcomes."""
     if isinstance(counterfactuals, CounterfactualTable):
         return counterfactuals.is_negative is not None
     return counterfactuals is not None and outcome in open_frame(counterfactuals).columns

@@ -30,7 +30,7 @@ Bars = Callable[[str], Report]
 class Tracker:
     """Turn numbers of searches into numbers of complainants.
 
-    A complainant is searched for several times: for her control group, and for a test group around
+    A complainant is searched for several times: for the control group, and for a test group around
     each center. As a run does this for all complainants, one kind of group after the other, a
     search counts as that part of a complainant. The report is called at the start, and whenever
     another complainant is done.
@@ -113,7 +113,7 @@ def _count_searches(plan: Plan) -> int:
 
 
 def _is_open(plan: Plan) -> bool:
-    """Tell whether the facts leave counterfactuals open, so that groups are averaged over draws."""
+    """Return whether counterfactuals are open, so that groups are averaged over draws."""
     return plan.worldview is not None and bool(plan.worldview.couplings)
 
 

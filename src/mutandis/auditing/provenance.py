@@ -57,18 +57,18 @@ class Provenance:
     computed: Mapping[str, Any]
 
     def as_dict(self) -> dict[str, Any]:
-        """Give it as plain data."""
+        """Return plain data."""
         return asdict(self)
 
     def to_json(self) -> str:
-        """Give it as JSON; the same audit gives the same text."""
+        """Write JSON; the same audit has the same text."""
         return json.dumps(
             self.as_dict(), indent=2, sort_keys=True, ensure_ascii=False, default=_plain
         )
 
 
 def _plain(value: Any) -> Any:
-    """Give a declared value that JSON does not know (np.int64, a date) as one that it does."""
+    """Convert a declared value that JSON does not know (np.int64, a date)."""
     return value.item() if isinstance(value, np.number | np.bool_) else str(value)
 
 
@@ -161,7 +161,7 @@ def _id_bytes(ids: NDArray[Any]) -> bytes:
 
 
 def describe_settings(plan: Plan) -> dict[str, Any]:
-    """Give every choice of a plan as plain data; other worldviews only where they are compared."""
+    """Return all choices of a plan as plain data; other worldviews only if they are compared."""
     worldview, doubt = plan.worldview, plan.settings.uncertainty
     settings = asdict(replace(plan.settings, uncertainty=replace(doubt, worldviews=None)))
     others = {name: repr(each) for name, each in (doubt.worldviews or {}).items()}

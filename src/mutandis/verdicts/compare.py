@@ -169,7 +169,7 @@ def distinct_pairs(
 
 
 def _is_plain(share: Sums) -> bool:
-    """Tell whether all groups have one size, small enough for a table, and no place is split."""
+    """Return whether all groups have one size, small enough for a table, and no place is split."""
     if not len(share.places):
         return False
     size = int(share.places[0])
@@ -191,7 +191,7 @@ def _group_plain(control: Sums, test: Sums) -> tuple[NDArray[np.intp], NDArray[n
 
 
 def _bits(share: Sums) -> list[NDArray[Any]]:
-    """Give all that a comparison reads of shares, as integers that are equal where it is."""
+    """Return all that a comparison reads of shares, as integers that are equal where it is."""
     floats = [each for each in (share.people, share.doubt) if each is not None]
     whole = [share.marks[:, 0], share.parts[:, 0]]
     whole = [number_equal(each) if each.dtype == object else each for each in whole]
@@ -199,7 +199,7 @@ def _bits(share: Sums) -> list[NDArray[Any]]:
 
 
 def _parts(share: Sums) -> tuple[NDArray[np.int64], ...]:
-    """Give what tells shares apart: 2/4 of ten and 1/2 of ten are the same evidence."""
+    """Return shares in lowest terms: 2/4 of ten and 1/2 of ten are the same evidence."""
     divisor = np.gcd(share.marks[:, 0], share.parts[:, 0])
     return share.marks[:, 0] // divisor, share.parts[:, 0] // divisor, share.places
 

@@ -90,9 +90,9 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Robustness(ByRow):
-    """How much must be believed for each verdict to stand (docs/robustness.md)."""
+    """How much of the effect must be real for each verdict to hold (docs/robustness.md)."""
 
-    # the least part of the effect with which the verdict stands; missing without evidence
+    # the least part of the effect with which the verdict holds; missing without evidence
     tipping: NDArray[np.float64]
     grade: NDArray[np.object_]  # "robust", "sensitive" or "fragile"; None without evidence
     line: NDArray[np.object_]  # in words; None without evidence
@@ -123,12 +123,11 @@ class Findings(ByRow):
     # the share of draws and refits under which the verdict is the same or stronger, missing where
     # there is no evidence; None where neither was made
     verdict_share: NDArray[np.float64] | None = None
-    # the share refused among her own matches, NaN where she has none; None unless people were
-    # matched
+    # the share refused among one's own matches, NaN without any; None unless people were matched
     p_own: NDArray[np.float64] | None = None
     robustness: Robustness | None = None  # None where that was not measured
     kind: Kind = REFUSED  # of the outcome
-    # whether she has a case of her own (`answer_own_case`), None where that is not known; None
+    # whether there is a case of one's own (`answer_own_case`), None where that is not known; None
     # throughout unless people were matched
     own_case: NDArray[np.object_] | None = None
     # the findings on each attribute, where several were audited one by one: the same complainants
@@ -170,7 +169,7 @@ class Findings(ByRow):
 
     @property
     def has_own_case(self) -> NDArray[np.bool_]:
-        """Whether she is known to have a case of her own."""
+        """Whether a case of one's own is known."""
         if self.own_case is None:
             return np.zeros(len(self), dtype=np.bool_)
         return self.own_case.astype(np.bool_)  # what is not known counts as no
@@ -183,7 +182,7 @@ class Findings(ByRow):
         return np.asarray(self.verdict_share < FIRM, dtype=np.bool_)
 
     def p_value_bound(self) -> NDArray[np.float64]:
-        """Give the largest p-value with which each verdict is the same.
+        """Return the largest p-value with which each verdict is the same.
 
         What it takes to remain after adjustment is as in the audit itself.
         """
@@ -200,11 +199,11 @@ class Findings(ByRow):
         return np.asarray(np.sum(steps, axis=0, dtype=np.int64) * ~found.insufficient)
 
     def verdicts(self) -> NDArray[np.object_]:
-        """Give each complainant's verdict."""
+        """Return each complainant's verdict."""
         return np.array([each.value for each in Verdict], dtype=object)[self.verdict_codes()]
 
     def verdict_codes(self) -> NDArray[np.int8]:
-        """Give each complainant's verdict as its place among all verdicts."""
+        """Return the place of each complainant's verdict among all verdicts."""
         codes = np.zeros(len(self), dtype=np.int8)
         found = self.comparison
         # each takes precedence over those before it
@@ -272,7 +271,7 @@ class Findings(ByRow):
         return table
 
     def measured(self) -> dict[str, NDArray[Any]]:
-        """Give the measure and its bounds in columns of their own, if it is not the difference."""
+        """Return the measure and its bounds in further columns, if it is not the difference."""
         measure, bounds = self.measure, self.comparison.interval.measured
         if not measure.is_ratio:
             return {}
@@ -339,7 +338,7 @@ def _are(answers: NDArray[np.object_], *, answer: bool | None) -> NDArray[np.boo
 
 
 def _join_own(found: Sequence[Findings], *, worse: bool) -> dict[str, Any]:
-    """Her own case is one on every attribute; the share is that of the weakest."""
+    """Join the own cases: one on every attribute; the share is that of the weakest."""
     shares = [each.p_own for each in found if each.p_own is not None]
     if not shares:
         return {}
@@ -355,6 +354,6 @@ def _pick(columns: Sequence[NDArray[Any]] | NDArray[Any], chosen: NDArray[np.int
 
 
 def _pick_groups(groups: Sequence[Group], chosen: NDArray[np.intp]) -> Group:
-    """Give each complainant the group that was chosen for her."""
+    """Return the chosen group of each complainant."""
     size = len(chosen)
     return Group.join(groups).take(chosen * size + np.arange(size))
