@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mutandis.engine.methods import Method
 
 __all__ = [
+    "CHANCE",
     "Answer",
     "answer_own_case",
     "describe_claim",
@@ -143,31 +144,36 @@ def _beyond(result: Mapping[str, Any], plan: Plan) -> str:
     return f"{negated}{'more' if worse else 'less'} than {sign}τ = {sign}{tau:g}"
 
 
+CHANCE = {
+    Verdict.NO_EVIDENCE: ", which does not rule it out",
+    Verdict.EVIDENCE: ", a difference that chance may explain",
+    Verdict.SIGNIFICANT: ", a difference that chance alone hardly explains when the case is taken "
+    "by itself",
+    Verdict.SIGNIFICANT_ADJUSTED: ", a difference that chance alone hardly explains, all "
+    "complainants tested taken into account",
+}
+"""What chance explains, by the verdict."""
+
+
 def _chance(result: Mapping[str, Any], plan: Plan) -> str:
-    """Describe what chance explains, by the verdict."""
+    """Describe what chance explains, with the p-value or q-value."""
     p_value, q_value, verdict = result["p_value"], result["q_value"], Verdict(result["verdict"])
-    level = f"at the level α = {plan.settings.alpha:g}"
+    said, level = CHANCE[verdict], f"at the level α = {plan.settings.alpha:g}"
     if verdict is Verdict.NO_EVIDENCE:
-        return ", which does not rule it out"
+        return said
     if verdict is Verdict.SIGNIFICANT_ADJUSTED:
-        return (
-            ", a difference that chance alone hardly explains, all complainants tested taken into "
-            f"account ({_p('q', q_value)} {level})"
-        )
-    if verdict is Verdict.SIGNIFICANT:
-        adjusted = (
-            "not adjusted for the number of complainants tested"
-            if isnan(q_value)
-            else "but may explain when all complainants tested are taken into account "
-            f"({_p('q', q_value)})"
-        )
-        return (
-            ", a difference that chance alone hardly explains when the case is taken by itself "
-            f"({_p('p', p_value)} {level}), {adjusted}"
-        )
+        return f"{said} ({_p('q', q_value)} {level})"
     if isnan(p_value):
         return f", {plan.words.untested(several=result['n_control'] > 1)}"
-    return f", a difference that chance may explain ({_p('p', p_value)} {level})"
+    said = f"{said} ({_p('p', p_value)} {level})"
+    if verdict is Verdict.EVIDENCE:
+        return said
+    if isnan(q_value):
+        return f"{said}, not adjusted for the number of complainants tested"
+    return (
+        f"{said}, but may explain when all complainants tested are taken into account "
+        f"({_p('q', q_value)})"
+    )
 
 
 def _p(name: str, value: float) -> str:

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from mutandis.auditing.sentences import answer_own_case, describe_claim, explain_own_case
+from mutandis.auditing.sentences import CHANCE, answer_own_case, describe_claim, explain_own_case
 from mutandis.config.schema import Settings
 from mutandis.data.columns import Numbers
 from mutandis.engine.methods import METHODS
@@ -314,16 +314,6 @@ def _own_case(case: Case, row: Figures) -> OwnCase:
     )
 
 
-_CHANCE = {
-    Verdict.NO_EVIDENCE.value: ", which does not rule it out",
-    Verdict.EVIDENCE.value: ", a difference that chance may explain",
-    Verdict.SIGNIFICANT.value: ", a difference that chance alone hardly explains when the case is "
-    "taken by itself",
-    Verdict.SIGNIFICANT_ADJUSTED.value: ", a difference that chance alone hardly explains, all "
-    "complainants tested taken into account",
-}
-
-
 def _verdict(document: CaseDocument, plan: Plan, row: Figures) -> VerdictText:
     """Word the verdict with bands in place of numbers."""
     method, who = METHODS[row.method], document.complainant.id
@@ -345,5 +335,5 @@ def _verdict(document: CaseDocument, plan: Plan, row: Figures) -> VerdictText:
         shares = f": {here} the control group {had}, against {there} the test group"
         claim = describe_claim(row.verdict, method, row.k, who, plan)
         known = WITHHELD not in {row.p_control, row.p_test}
-        sentence = f"{claim}{shares if known else ''}{_CHANCE[row.verdict]}."
+        sentence = f"{claim}{shares if known else ''}{CHANCE[Verdict(row.verdict)]}."
     return replace(document.verdict, verdict=row.verdict, sentence=sentence)
