@@ -10,8 +10,8 @@ replays it (tests/fuzz/test_fuzz_corpus.py) and the next run starts from it too.
 
     python tools/fuzz.py              # some 25 minutes on one core
     python tools/fuzz.py --quick      # half a minute
-    python tools/fuzz.py --only dot --seed 7 --scale 0.1
-    python tools/fuzz.py --only dot --seed 7 --number 4711    # one input again, with its traceback
+    python tools/fuzz.py --only csv --seed 7 --scale 0.1
+    python tools/fuzz.py --only csv --seed 7 --number 4711    # one input again, with its traceback
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ attributes: {age: continuous, pay: continuous}
 worldview:
   equations:
     age: {equation: count, parents: [sex]}
-    pay: {equation: stated, formula: "1000 + 3 * age", parents: [age]}
+    pay: {equation: stated, formula: "1000 + 3 * age"}
   resolving: [age]
 decision: {recorded: true}
 ks: [3]

@@ -45,11 +45,10 @@ from mutandis.data.columns import Categories, Numbers, frozen, plain_value
 from mutandis.data.population import Population, patch_rows
 from mutandis.decision.maker import DescribedMaker, query_records, required_columns
 from mutandis.engine.engine import Engine
-from mutandis.engine.pack import WHOLE, tally_arrays, tally_of
+from mutandis.engine.pack import tally_arrays, tally_of
 from mutandis.engine.study import World
 from mutandis.errors import DecisionError, MutandisError, OutputError
 from mutandis.frames import columns_of, open_frame
-from mutandis.geometry.index import Neighbourhoods
 from mutandis.limits import explain_limit, limit, open_regular, unpacked_bytes
 from mutandis.store.audit_file import SavedInputs, added_sections, read_plan_text, write_plan
 from mutandis.store.files import hash_file, write_csv, write_findings
@@ -77,7 +76,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.auditing.plan import Plan
-    from mutandis.config.schema import Settings
     from mutandis.data.columns import Column
     from mutandis.scm import Diagnosis
     from mutandis.store.results_folder import AuditRecord, RecordKey
@@ -439,7 +437,6 @@ def _restore(part: Mapping[str, Any], plan: Plan, computed: Mapping[str, Any]) -
     drawn = tuple(
         (patch_rows(plan.population, study.protected, _columns(each)), 1) for each in part["drawn"]
     )
-    _check_tally(part["tally"], len(study.people), plan.settings)
     return Ground(
         plan=plan,
         engine=Engine(study),
@@ -456,27 +453,6 @@ def _restore(part: Mapping[str, Any], plan: Plan, computed: Mapping[str, Any]) -
         verdict_shares=part["verdict_shares"],
         answer=None if part["answer"] is None else Answer.unpacked(part["answer"]),
     )
-
-
-def _check_tally(tally: Mapping[str, Any], people: int, settings: Settings) -> None:
-    """Refuse counts that are not those of these complainants, before anything is made of them."""
-    ks = len(settings.ks)
-    if tuple(tally["ks"]) != settings.ks:
-        raise ValueError("other group sizes")
-    by_k = {each.name for each in fields(Neighbourhoods)}
-    for arrays in (tally["control"] or {}, *tally["test"].values()):
-        for name, array in arrays.items():
-            shape = (people, ks) if name in by_k else (people,)
-            kinds = "f" if name == "overflow_distance" else "i"
-            _check_array(array, kinds, (*shape, *array.shape[len(shape) :]))
-    if any(len(at_k) != ks for at_k in tally["made"].values()):
-        raise ValueError("other group sizes")
-    made = [each for at_k in tally["made"].values() for each in at_k]
-    marks = {name: tally[name] for name in ("own", "decided") if tally[name] is not None}
-    for arrays in (tally["matches"] or {}, marks, *made):
-        for name, array in arrays.items():
-            kinds = "iufbU" if name in WHOLE else "iufb"
-            _check_array(array, kinds, (people, *array.shape[1:]))
 
 
 def _check_array(array: NDArray[Any], kinds: str, shape: tuple[int, ...]) -> None:
