@@ -195,7 +195,7 @@ def test_memory_hardly_grows_with_the_table(
         "verdicts.compare._BLOCK",
         "engine.nearest._CHUNK",
         "engine.pack._TAKEN",
-        "store.findings_file._BLOCK",
+        "auditing.results._BLOCK",
     ):
         monkeypatch.setattr(f"mutandis.{name}", 1 << 12)
     monkeypatch.setattr("mutandis.mapped._BLOCK", 1 << 16)
