@@ -103,9 +103,11 @@ class Term:
         effects = table[tuple(codes for _, codes, _ in sides)]
         product = reduce(mul, [numbers for _, _, numbers in sides])
         unknown = np.isnan(effects)
-        if unseen := int(np.count_nonzero(unknown & (product != 0.0))):
-            raise self._unseen(unseen)
-        contribution: Floats = np.where(unknown, 0.0, effects) * product
+        if unknown.any():
+            if unseen := int(np.count_nonzero(unknown & (product != 0.0))):
+                raise self._unseen(unseen)
+            effects = np.where(unknown, 0.0, effects)
+        contribution: Floats = effects * product
         return contribution
 
     def _unseen(self, rows: int) -> EquationError:
@@ -259,7 +261,8 @@ def _cross(columns: Columns) -> tuple[Term, dict[tuple[Any, ...], int], Callable
     effects = {levels: 0.0 if cell in reached else None for cell, levels in named.items()}
     term = Term(parents=tuple(columns), nominal=nominal, effects=effects)
     fitted = {named[cell]: cell for cell in active if cell not in reached}
-    return term, fitted, lambda cell: np.where(cells == cell, product, 0.0)
+    alone = len(named) == 1
+    return term, fitted, lambda cell: product if alone else np.where(cells == cell, product, 0.0)
 
 
 def _require_varying_product(product: Floats, pair: tuple[str, ...]) -> None:
