@@ -32,7 +32,7 @@ class Listed(NamedTuple):
 
 
 class Cells(NamedTuple):
-    """Who stands where: see `engine.matched._Cells`."""
+    """Who is where: see `engine.matched._Cells`."""
 
     several: bool
     first: NDArray[np.int32]
@@ -385,7 +385,7 @@ def add_groups(
         first = _ZERO
         for k in range(len(radii)):
             radius, near = radii[k], radii[k] * (1 + judge.rounding)
-            # whoever is at the radius is inside of the next group that is wider
+            # people at the radius are inside of the next group that is wider
             wider = k + 1
             while wider < len(radii) and radii[wider] <= radius:
                 wider += 1

@@ -112,7 +112,7 @@ def reach_of(control: Nearest) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cells:
-    """People of a control space who stand on one point and have one counterfactual."""
+    """People of a control space who are on one point and have one counterfactual."""
 
     key: Rows  # their counterfactual
     count: Ints  # how many they are
@@ -276,7 +276,7 @@ class _Rings:
 
     Ring 2b of a complainant lies between two radii, within b of which it is not, and ring 2b + 1 on
     the next radius: a group is everyone up to a ring, with a part of those on the next. People
-    stand in the order of complainants, and of the rings of each.
+    are in the order of complainants, and of the rings of each.
     """
 
     places: list[Places]  # the groups, for each k

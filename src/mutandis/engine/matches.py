@@ -1,4 +1,4 @@
-"""Matches: the reference rows that stand for a person's counterfactual, M(i).
+"""Matches: the reference rows that represent a person's counterfactual, M(i).
 
 Each M(i) is found once, for all complainants in whose control group i is. Means of marks have one
 common denominator, however large. Weights are rounded to a part in `_PARTS` of a place, and what
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mutandis.mapped import Bools, Floats, Ints, Rows
 
 MATCHES = 5
-"""How many reference rows stand for a counterfactual that the facts determine."""
+"""Number of reference rows that represent a counterfactual that the facts determine."""
 
 # Parts of a place in which the weights of people are counted: s_ij is whole where up to 16 rows
 # share the last place. The square of all weights of a group has to fit int64, so large groups
@@ -108,7 +108,7 @@ class Matches:
 
     @property
     def plain(self) -> bool:
-        """Whether no two rows of the test space stand on one point."""
+        """Whether no two rows of the test space are on one point."""
         return bool((self.counts == 1).all())
 
     @property
@@ -291,7 +291,7 @@ class Matcher:
         count = space.counts[point]
         farther, more = np.diff(distance), np.diff(count)
         if (((farther < 0) | (farther == 0) & (more < 0)) & (np.diff(query) == 0)).any():
-            # sorted by distance, and by how many stand at a point: those that are equal in both
+            # sorted by distance, and by how many are at a point: those that are equal in both
             # change nothing by changing places
             sorting = np.lexsort((count, distance, query))
             point, distance, count = point[sorting], distance[sorting], count[sorting]
@@ -470,7 +470,7 @@ def _average_marks(
 
 
 def _sum_rows(drawn: Sequence[tuple[Matches, int]]) -> tuple[Ints, Any, Any]:
-    """Add up the moments of numbers, who stands for whom, and the moments of levels."""
+    """Add up the moments of numbers, who represents whom, and the moments of levels."""
     from scipy.sparse import csr_array
 
     # worlds that were searched together share what was found

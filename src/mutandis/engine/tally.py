@@ -348,7 +348,7 @@ class Tally:
 
     ks: tuple[int, ...] = ()
     ties: Ties = "fair"
-    metric: Metric  # what integer distances stand for
+    metric: Metric  # what integer distances mean
     control: Nearest | None = None  # None if no control groups were searched
     test: Mapping[str, Nearest] = field(default_factory=dict)  # by center
     # test groups for each k by method, where they are matched, or averaged over a mixture

@@ -451,7 +451,7 @@ def root(value: Fraction, *, up: bool = False) -> Fraction:
 
 
 def settled(term: Term, unit: Fraction, *, coarse: int) -> Term:
-    """Give up a grid so fine that its steps would be rounded too coarsely in this unit."""
+    """Drop a grid so fine that its steps would be rounded too coarsely in this unit."""
     if term.steps <= coarse or term.is_exact(unit):
         return term
     return replace(term, steps=1, least=LEAST)

@@ -249,7 +249,7 @@ def _choose(reservoir: Reservoir) -> int:
 
 @part
 def answer(reservoir: Reservoir, ks: Ints, answers: Answers, query: int) -> float:
-    """Write the answers of one query for all ks (in rising order); give the largest radius.
+    """Write the answers of one query for all ks (in rising order); return the largest radius.
 
     If fewer than k people were found, which no proof allows, the radius is -1: the caller stops.
     """

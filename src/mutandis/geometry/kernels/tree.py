@@ -159,7 +159,7 @@ def exact_rows(grid: Grid, order: NDArray[np.int32]) -> Floats:
 def grow(
     grid: Grid, mismatch: Floats, order: NDArray[np.int32], *, leaf: int, threads: int = 1
 ) -> Tree:
-    """Arrange `order`, the points' numbers, and give the nodes over it, for any number of threads.
+    """Arrange `order`, the points' numbers; return the nodes over it, for any number of threads.
 
     A node with more than `leaf` points is split.
     """
@@ -182,7 +182,7 @@ def grow(
 def _split_root(
     grid: Grid, mismatch: Floats, order: NDArray[np.int32], leaf: int
 ) -> tuple[Tree, int]:
-    """Write the root alone; give it, and how many points come first (all: it is a leaf)."""
+    """Write the root alone; return it, and how many points come first (all: it is a leaf)."""
     growth = _Growth.start(grid, order, nodes=1)
     is_leaf = growth.go_on(grid, mismatch, order, leaf)
     # of two that wait, the left child is the last
@@ -242,7 +242,7 @@ def _select_median(
 
 @part
 def _part_below(keys: Ints, order: NDArray[np.int32], first: int, stop: int, limit: int) -> int:
-    """Put keys below the limit first; give the place where the others begin."""
+    """Put keys below the limit first; return the place where the others begin."""
     boundary = first
     for place in range(first, stop):
         if keys[place] < limit:
@@ -266,7 +266,7 @@ def _part_names(keys: Ints, order: NDArray[np.int32], first: int, stop: int, mid
 def _split(
     grid: Grid, column: int, order: NDArray[np.int32], keys: Ints, first: int, stop: int
 ) -> int:
-    """Split the points at places first…stop by a column; give the place where the others begin.
+    """Split the points at places first…stop by a column; return the place where the others begin.
 
     `keys` holds the values of the column side by side: rows of a table are far apart.
     """
@@ -345,7 +345,7 @@ class _Growth(NamedTuple):
 
     @classmethod
     def start(cls, grid: Grid, order: NDArray[np.int32], *, nodes: int) -> _Growth:
-        """Let all points wait; give room for some nodes."""
+        """Let all points wait; allocate some nodes."""
         starts, stops, rights = (np.empty(nodes, np.int64) for _ in range(3))
         waiting = np.empty((_WAITING, 3), np.int64)
         waiting[0] = 0, len(order), -1
