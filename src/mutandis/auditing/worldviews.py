@@ -160,33 +160,33 @@ class WorldviewVerdicts(ByRow):
         """Return one row per worldview: its cases, and how many of the first's it weakens."""
         import pandas as pd
 
-        strength = self.strength
+        cases, significant, adjusted = ((self.strength > each).sum(axis=0) for each in range(3))
         return pd.DataFrame(
             {
                 "worldview": self.names,
-                "cases": (strength > 0).sum(axis=0),
-                "significant": (strength > 1).sum(axis=0),
-                "significant_adjusted": (strength > 2).sum(axis=0),
-                "breaks": self._breaks(),
+                "cases": cases,
+                "significant": significant,
+                "significant_adjusted": adjusted,
+                "breaks": [each["breaks"] for each in self.summary_records()],
             }
         )
 
     def summary_records(self) -> list[dict[str, Any]]:
         """Return a record per worldview: its verdicts, and how many of the first's it weakens."""
-        counts = self.verdict_counts().items()
+        breaks = (self.has_case[:, None] & ~self.stays).sum(axis=0).tolist()
         return [
-            {"name": name, "verdicts": verdicts, "breaks": breaks}
-            for (name, verdicts), breaks in zip(counts, self._breaks().tolist(), strict=True)
+            {"name": name, "verdicts": verdicts, "breaks": number}
+            for (name, verdicts), number in zip(self._counts().items(), breaks, strict=True)
         ]
 
-    def verdict_counts(self) -> dict[str, dict[str, int]]:
-        """Return the number of complainants with each verdict, by worldview."""
+    def _counts(self) -> dict[str, dict[str, int]]:
+        """Count the complainants with each verdict, by worldview."""
         return {
             name: {
-                verdict: int((codes == code).sum())
+                verdict: int((found == code).sum())
                 for verdict, code in zip(_VERDICTS, (0, 1, 2, 3, -1), strict=True)
             }
-            for name, codes in zip(self.names, self.strength.T, strict=True)
+            for name, found in zip(self.names, self.strength.T, strict=True)
         }
 
     def count_stays(self) -> dict[int, int]:
@@ -218,14 +218,10 @@ class WorldviewVerdicts(ByRow):
 
         where = f"{METHODS[self.method].title}, k = {self.k}"
         if place is None:
-            return plot_verdict_matrix(self.verdict_counts(), where)
+            return plot_verdict_matrix(self._counts(), where)
         each = zip(self.verdicts_of(place).items(), self.delta_p[place].tolist(), strict=True)
         cells = {name: {verdict: delta} for (name, verdict), delta in each}
         return plot_verdict_matrix(cells, f"Δp of one complainant, {where}")
-
-    def _breaks(self) -> NDArray[np.int64]:
-        """Count, by worldview, the verdicts of the first that are weaker under it."""
-        return np.asarray((self.has_case[:, None] & ~self.stays).sum(axis=0))
 
     def __repr__(self) -> str:
         """Summarise in one line per worldview."""

@@ -41,38 +41,25 @@ _PRECISION = 1e-6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerAnalysis:
-    """What groups of different sizes can show.
+    """What groups of different sizes can show."""
 
-    Parameters
-    ----------
-    p_control, p_test
-        The true probabilities of a negative outcome.
-    target
-        The power that is asked for.
-    alpha, tau, interval, measure
-        The test.
-    ks, powers, smallest_differences
-        Group sizes; the power of each; and the smallest difference above `p_test` that each
-        shows with the power asked for (None: none).
-    smallest_k, k_max
-        The smallest k from which on the power stays at its target, up to `k_max` (None: none).
-    curve
-        The power at k = 1, 2, …, for a picture.
-    """
-
+    # the true probabilities of a negative outcome, and the power that is asked for
     p_control: float
     p_test: float
     target: float
+    # the test
     alpha: float
     tau: float
     interval: str
     measure: str
+    # group sizes; the power of each; and the smallest difference above `p_test` that each shows
+    # with the power asked for (None: none)
     ks: tuple[int, ...]
     powers: tuple[float, ...]
     smallest_differences: tuple[float | None, ...]
-    smallest_k: int | None
+    smallest_k: int | None  # from which on the power stays at its target, up to `k_max`
     k_max: int
-    curve: tuple[float, ...]
+    curve: tuple[float, ...]  # the power at k = 1, 2, …, for a picture
 
     def table(self) -> pd.DataFrame:
         """Return one row for each k: its power, and the smallest difference that it shows."""
