@@ -6,7 +6,6 @@ Each fact has one sentence here, for reports and case files alike. How a case is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from math import floor, log10
 from typing import TYPE_CHECKING, Any
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
     from mutandis.scm import Diagnosis
 
 __all__ = [
-    "Caution",
     "assumptions_of",
     "attributes_that_change",
     "cautions_of",
@@ -218,71 +216,44 @@ def describe_flips(context: ReportContext) -> Iterator[str]:
 # --- cautions about a table -----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caution:
-    """One thing to know; `serious` ones are in the summary too."""
-
-    about: str
-    sentence: str
-    serious: bool = False
-
-
-def cautions_of(context: ReportContext, diagnosis: Diagnosis | None) -> tuple[Caution, ...]:
-    """Collect what the numbers of this audit say against relying on it."""
-    return (
-        *(_caution_of_problems(diagnosis) if diagnosis is not None else ()),
-        *_caution_of_decision(context.audit),
-        *_cautions_of_tests(context),
-        *(
-            Caution(about="About this audit", sentence=each, serious=True)
-            for each in context.audit.cautions()
-        ),
-    )
+def cautions_of(context: ReportContext, diagnosis: Diagnosis | None) -> list[str]:
+    """List what speaks against relying on the numbers of an audit."""
+    agreement, said = context.audit.with_record, list(_on_problems(diagnosis))
+    if agreement is not None and agreement.disagreement > _MOST_DISAGREEMENT:
+        said.append(describe_agreement(agreement))
+    return [*said, *_on_tests(context), *context.audit.cautions()]
 
 
-def _caution_of_problems(diagnosis: Diagnosis) -> Iterator[Caution]:
-    if not diagnosis.problems:
+def _on_problems(diagnosis: Diagnosis | None) -> Iterator[str]:
+    """Count the problems of a worldview that move counterfactuals, or may."""
+    if diagnosis is None:
         return
-    found = f"{plural(len(diagnosis.problems), 'problem')} in {plural(diagnosis.tests, 'test')}"
     large, unknown = (len(diagnosis.by_severity(each)) for each in ("large", "unknown"))
-    moved = "None of them moves counterfactuals noticeably"
-    if large or unknown:
-        far = [f"noticeably for {count(large)} of them"] if large else []
-        far += [f"by an unknown amount for {count(unknown)}"] if unknown else []
-        moved = f"Mending them moves counterfactuals {listed(far)}"
-    yield Caution(
-        about="The worldview and the data",
-        sentence=f"The table contradicts the worldview: {found}. {moved}; see the section on the "
-        "worldview.",
-        serious=bool(large or unknown),
-    )
+    far = [f"noticeably for {count(large)} of them"] if large else []
+    far += [f"by an unknown amount for {count(unknown)}"] if unknown else []
+    if far:
+        yield (
+            f"The table contradicts the worldview: {plural(len(diagnosis.problems), 'problem')} in "
+            f"{plural(diagnosis.tests, 'test')}. Mending them moves counterfactuals {listed(far)}; "
+            "see the section on the worldview."
+        )
 
 
-def _caution_of_decision(audit: Audit) -> Iterator[Caution]:
-    if audit.with_record is not None and audit.with_record.disagreement > _MOST_DISAGREEMENT:
-        about = "The decision maker and the record"
-        yield Caution(about=about, sentence=describe_agreement(audit.with_record), serious=True)
-
-
-def _cautions_of_tests(context: ReportContext) -> Iterator[Caution]:
+def _on_tests(context: ReportContext) -> Iterator[str]:
     settings, found = context.plan.settings, context.headline
     if not context.primary[0].count_neighbours:
         return
     degenerate = int((found.comparison.interval.degenerate & found.comparison.significant).sum())
     if degenerate:
-        yield Caution(
-            about="Intervals of no width",
-            sentence=f"{plural(degenerate, 'significant case')} of {context.where} rest on an "
-            f"interval without width ({settings.interval}: all were {context.labels.negative} in "
-            "one group and none in the other). Their significance cannot be relied on.",
-            serious=True,
+        yield (
+            f"{plural(degenerate, 'significant case')} of {context.where} rest on an interval "
+            f"without width ({settings.interval}: all were {context.labels.negative} in one group "
+            "and none in the other). Their significance cannot be relied on."
         )
     if settings.evidence.adjust == "none":
-        yield Caution(
-            about="Many tests",
-            sentence=f"p-values were not adjusted for {plural(len(found), 'complainant')}: with "
-            f"nothing to find, about {percent(settings.alpha)} of them would be significant.",
-            serious=True,
+        yield (
+            f"p-values were not adjusted for {plural(len(found), 'complainant')}: with nothing to "
+            f"find, about {percent(settings.alpha)} of them would be significant."
         )
 
 
