@@ -222,13 +222,12 @@ def miettinen_nurminen(
 ) -> Interval:
     r"""Compute the score interval and test for a difference of two shares.
 
-    A score test asks how far Δp lies from a hypothetical difference δ in units of the standard
-    error *that δ implies*. So it never has zero width: if both groups were refused throughout, a
-    smaller true difference is still possible. Without `bounds`, the p-values are the same.
+    Without `bounds`, which are roots, the p-values are the same.
 
     Notes
     -----
-    The statistic for a hypothetical difference δ is
+    The statistic for a hypothetical difference δ, in units of the standard error *that δ implies*
+    (so that the interval never has zero width), is
 
     .. math:: z(\delta) = \frac{\hat p_c - \hat p_t - \delta}
               {\sqrt{\left(\frac{\tilde p_c (1 - \tilde p_c)}{n_c} +

@@ -219,23 +219,20 @@ class OrderedKind(Kind):
 
         Notes
         -----
-        With the placements :math:`F_t(y)` of the people in the control group, the share of the test
-        group that has a better outcome than y and half of the share that has the same, θ is their
-        mean, and Brunner and Munzel's statistic is :math:`t = (\theta - ½ - \tau) / s` with
-        :math:`s^2 = v_c / n_c + v_t / n_t + d`: the unbiased variances v of the placements in both
-        groups, and the variance d of θ where it rests on estimates (0 elsewhere). It is compared
-        with Student's distribution, the degrees of freedom being Satterthwaite's as in Welch's
-        test. For two groups of people without weights, this is the test as published.
+        The placement :math:`F_t(y)` of a person of the control group is the share of the test group
+        with a better outcome than y, and half of the share with the same. θ is their mean, and
+        :math:`t = (\theta - ½ - \tau) / s` with :math:`s^2 = v_c / n_c + v_t / n_t + d`, the
+        unbiased variances v of the placements in both groups, and the variance d of θ where it
+        rests on estimates. It is compared with Student's distribution with Satterthwaite's degrees
+        of freedom, as published for two groups of people without weights.
 
-        Where a group counts as fewer than 15 people, t is compared with its own distribution over
-        all ways to split the people of both groups (Neubert and Brunner): tables of levels are
-        listed with their exact probabilities, or 20,000 of them drawn where there are more, with a
-        seed that follows from the levels and the sizes alone. Sizes that are not whole are rounded
-        down for it.
+        Where a group counts as fewer than 15 people, t is compared with its distribution over all
+        ways to split the people of both groups (Neubert and Brunner): tables of levels are listed
+        with their probabilities, or 20,000 of them drawn where there are more, with a seed that
+        follows from levels and sizes. Sizes that are not whole are rounded down for it.
 
-        Where nobody of the control group has a better outcome, or the same, as one of the test
-        group, there is no variance. The interval has no width then and is marked as degenerate, and
-        the p-value is the probability of splitting the people in that way.
+        Where the groups do not overlap, there is no variance: the interval is marked as degenerate,
+        and the p-value is the probability of splitting the people in that way.
 
         References
         ----------
