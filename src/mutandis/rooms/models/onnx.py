@@ -11,7 +11,6 @@ import numpy as np
 from mutandis.data.columns import read_numbers
 from mutandis.decision.maker import DescribedMaker, Made, read_columns, select_columns
 from mutandis.errors import DecisionError, MissingValuesError, listed, suggest
-from mutandis.rooms.models.files import read_model_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -164,6 +163,8 @@ def load_onnx(
     DecisionError
         The file cannot be read, columns and inputs do not fit, or onnxruntime is missing.
     """
+    from mutandis.rooms.models import read_model_file  # which imports this module
+
     try:
         import onnxruntime
     except ModuleNotFoundError:
