@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from mutandis.rooms.explorer.people import PeopleTable, Selection
-from mutandis.rooms.explorer.views import Lens
+from mutandis.rooms.explorer.views import Lens, PeopleTable, Selection
 
 if TYPE_CHECKING:
     from collections.abc import Callable

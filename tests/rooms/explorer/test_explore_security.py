@@ -182,7 +182,7 @@ def test_strange_settings_are_said_to_be_strange(client: Any, query: str) -> Non
 def test_what_fails_inside_is_not_shown(
     client: Any, visit: Visit, loan: Audit, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    from mutandis.rooms.explorer.people import PeopleTable
+    from mutandis.rooms.explorer.views import PeopleTable
 
     def fail(*_: Any) -> None:
         raise ValueError("a value of the table")

@@ -17,8 +17,7 @@ from mutandis.errors import PlanError
 from mutandis.report.context import ReportContext
 from mutandis.report.formatting import distance, signed
 from mutandis.report.sentences import summarise
-from mutandis.rooms.explorer.people import VERDICTS, Selection
-from mutandis.rooms.explorer.views import Lens, TwoAudits
+from mutandis.rooms.explorer.views import VERDICTS, Lens, Selection, TwoAudits
 from tests.tables import LEVELS, LOAN, audit_people, people_with_answers, people_with_rates
 
 if TYPE_CHECKING:

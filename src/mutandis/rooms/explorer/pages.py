@@ -12,8 +12,16 @@ from mutandis.report import sentences
 from mutandis.report.context import ReportContext
 from mutandis.report.html import render
 from mutandis.report.report import captioned_worldview
-from mutandis.rooms.explorer.people import VERDICTS, Selection
-from mutandis.rooms.explorer.views import CHANGES, MOST_EFFECT, Lens, Person, TwoAudits, read_part
+from mutandis.rooms.explorer.views import (
+    CHANGES,
+    MOST_EFFECT,
+    VERDICTS,
+    Lens,
+    Person,
+    Selection,
+    TwoAudits,
+    read_part,
+)
 from mutandis.rooms.explorer.workbench import ROLES, Draft, Trial, why_locked
 
 if TYPE_CHECKING:
