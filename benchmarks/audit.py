@@ -33,7 +33,7 @@ from search_data import describe_shape, simulate
 
 import mutandis as mm
 from mutandis.data.population import Population
-from mutandis.engine import matched, matches
+from mutandis.engine import matched
 from mutandis.engine import nearest as finder
 from mutandis.geometry import choose
 from mutandis.geometry import index as search
@@ -308,7 +308,7 @@ def weigh(options: argparse.Namespace) -> dict[str, Any]:
     methods = {False: _METHODS, True: ("cst_matched", *_METHODS)}
     # what is imported or compiled at first use belongs to the state after imports
     small, settings = shaped_table(20_000, **shape)
-    modules = (choose, matches, matched)
+    modules = (choose, matched)
     worth_loading = [each._WORTH_LOADING for each in modules]  # noqa: SLF001
     for each in modules:
         each._WORTH_LOADING = 0  # type: ignore[attr-defined] # noqa: SLF001
