@@ -304,3 +304,31 @@ def assert_equal_fields(found: Any, expected: Any, *, what: str = "") -> None:
         np.testing.assert_array_equal(
             getattr(found, each.name), getattr(expected, each.name), err_msg=f"{what} {each.name}"
         )
+
+
+# --- fits -----------------------------------------------------------------------------------------
+
+
+def newton_step(
+    function: Callable[[NDArray[np.float64]], float], point: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return how far a function's maximum is from a point, by derivatives as differences.
+
+    Another library's optimum depends on where its iterations stop, and that on the processor. Its
+    likelihood does not, so a fit is compared with the maximum of the likelihood itself.
+    """
+    size, width = len(point), 1e-4
+    units = width * np.eye(size)
+    gradient = np.array([(function(point + u) - function(point - u)) for u in units])
+    hessian = np.empty((size, size))
+    for one in range(size):
+        for other in range(size):
+            signs = [(1, 1, 1), (1, -1, -1), (-1, 1, -1), (-1, -1, 1)]
+            hessian[one, other] = sum(
+                sign * function(point + 50 * (first * units[one] + second * units[other]))
+                for first, second, sign in signs
+            )
+    curvature = -hessian / (4 * (50 * width) ** 2)
+    step: Any = np.linalg.solve(curvature, gradient / (2 * width))
+    assert (np.linalg.eigvalsh(hessian) < 0).all(), "the function has no maximum near here"
+    return np.asarray(step, dtype=np.float64)

@@ -21,7 +21,7 @@ _FEW = st.sampled_from([0.0, -0.0, 1.0, 2.0, 0.1 + 0.2, 0.3])
 
 
 def _no_digest(keys: Any) -> NDArray[np.uint64]:
-    """Give all rows one digest, as if they had met by chance."""
+    """Return one digest for all rows, as if they had met by chance."""
     return np.zeros(len(keys[0]), dtype=np.uint64)
 
 

@@ -25,13 +25,12 @@ from mutandis.rooms.latent.fit import (
 )
 from mutandis.scm import Count, Linear, Ordinal, Worldview
 from mutandis.scm.predictor import LinearPredictor, Term
+from tests.oracle import newton_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
-
-    from tests.scm.conftest import NewtonStep
 
 
 EQUATIONS: dict[str, Linear | Count] = {
@@ -272,7 +271,7 @@ def numbers(columns: Mapping[str, Numbers | Categories], name: str) -> NDArray[n
     return column.values
 
 
-def test_the_mode_is_that_of_the_normal_likelihood_by_hand(newton_step: NewtonStep) -> None:
+def test_the_mode_is_that_of_the_normal_likelihood_by_hand() -> None:
     columns = school(300)
     group, maths, music = (numbers(columns, name) for name in ("Group", "Maths", "Music"))
 

@@ -131,7 +131,7 @@ is_d_separator: Any = getattr(nx, "is_d_separator")  # noqa: B009
 
 
 def _graphs() -> Iterator[Mapping[str, tuple[str, ...]]]:
-    """Give all graphs on four nodes, up to their names: arrows go from earlier to later letters."""
+    """Yield all graphs on four nodes: arrows go from earlier to later letters."""
     for chosen in range(2 ** len(PAIRS)):
         arrows = [pair for place, pair in enumerate(PAIRS) if chosen >> place & 1]
         yield {node: tuple(cause for cause, child in arrows if child == node) for node in NODES}

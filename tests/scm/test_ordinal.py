@@ -16,14 +16,13 @@ from mutandis.scm import Ordinal
 from mutandis.scm.family import KnownLevels
 from mutandis.scm.ordinal import FittedOrdinal
 from mutandis.scm.predictor import LinearPredictor, Term
+from tests.oracle import newton_step
 from tests.scm.columns import names, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
-
-    from tests.scm.conftest import NewtonStep
 
 
 GRADES = ("low", "mid", "high", "top")
@@ -88,9 +87,7 @@ def test_what_cannot_be_fitted(child: str, levels: Any, message: str) -> None:
 
 
 @pytest.mark.parametrize("rows", [60, 500, 4000])
-def test_the_fit_maximises_the_likelihood_of_statsmodels(
-    rows: int, newton_step: NewtonStep
-) -> None:
+def test_the_fit_maximises_the_likelihood_of_statsmodels(rows: int) -> None:
     child, parents, design = _simulated(rows, seed=rows)
     fitted: Any = Ordinal(*parents).fit(child, parents)
     oracle = OrderedModel(child.codes, design, distr="logit")

@@ -118,7 +118,7 @@ def _equal_neighbours(keys: Sequence[NDArray[Bits]], order: NDArray[np.intp]) ->
 
 
 def _bits(column: Column) -> NDArray[Bits]:
-    """Give each value as 64 bits; 0.0 and -0.0 are different values here."""
+    """Return each value as 64 bits; 0.0 and -0.0 are different values here."""
     if isinstance(column, Categories):
         # ranks among the levels that occur: levels left over from dropped rows change nothing
         ranks = np.cumsum(column.counts() > 0).astype(Bits)

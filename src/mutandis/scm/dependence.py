@@ -1,4 +1,4 @@
-"""Does one thing still depend on another? Tests with analytic p-values, made for residuals.
+"""Tests of dependence with analytic p-values, made for residuals of fitted equations.
 
 Residuals of a fitted equation are not independent draws of its noise: the fit makes them
 uncorrelated with its parents. A rank test does not know that. Where noise is skewed, least squares
@@ -69,7 +69,7 @@ def codes_of(column: Column) -> Codes:
 
 
 def group_codes(column: Column) -> Codes:
-    """Give a number to each value that occurs in a column, rare ones together."""
+    """Enumerate the values that occur in a column, rare ones together."""
     codes = codes_of(column)
     counts = np.bincount(codes)
     # largest first; equally large ones in the order of their values
@@ -94,12 +94,12 @@ def takes_few_values(column: Column) -> bool:
 
 
 def is_nominal(column: Column) -> bool:
-    """Tell whether a column holds names, or two numbers that might as well be names."""
+    """Return whether a column holds names, or two numbers that might as well be names."""
     return isinstance(column, Categories) or len(np.unique(column.values)) <= 2
 
 
 def _ranks(values: Floats) -> Floats:
-    """Give the share of rows below each, ties at their middle."""
+    """Return the share of rows below each, ties at their middle."""
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     below = np.cumsum(counts) - counts
     ranks: Floats = ((below + 0.5 * counts) / len(values))[place]
@@ -194,13 +194,13 @@ class Conditioning:
         return int(self.cells.max()) + 1 + len(self.basis)
 
     def residual(self, values: Floats) -> Floats:
-        """Give what is left of a vector once all that is held fixed is taken out."""
+        """Return the residual of a vector given all that is held fixed."""
         means = np.bincount(self.cells, weights=values) / np.bincount(self.cells)
         return _without(values - means[self.cells], self.basis)
 
 
 def crossed(columns: Iterable[Column], *, rows: int) -> Codes:
-    """Give a number to each combination of values that occurs in several columns."""
+    """Enumerate the combinations of values that occur in several columns."""
     cells = np.zeros(rows, dtype=np.intp)
     for column in columns:
         codes = codes_of(column)
@@ -347,7 +347,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def _left(residual: Floats, given: Conditioning) -> Floats | None:
-    """Give what is left of a residual, scaled; nothing if that is rounding."""
+    """Return the rest of a residual, scaled; None if that is rounding."""
     largest = float(np.abs(residual).max())
     if largest == 0.0:
         return None
