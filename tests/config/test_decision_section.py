@@ -13,7 +13,6 @@ import pytest
 
 from mutandis.config.fields import placed
 from mutandis.config.schema import read_audit_file
-from mutandis.config.sections import Decider, load_decision
 from mutandis.config.yaml import read_yaml
 from mutandis.decision.maker import decide, describe_maker, required_columns
 from mutandis.decision.model import Thresholded, as_decision_maker
@@ -21,6 +20,7 @@ from mutandis.errors import DecisionError
 from mutandis.outcomes.binary import BinaryKind
 from mutandis.outcomes.outcome import Outcome
 from mutandis.rooms.endpoint import HttpMaker
+from mutandis.store.audit_file import Decider, load_decision
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -49,7 +49,7 @@ def init(
     """Look at a table, and write a commented audit file with guesses to be corrected."""
     from mutandis.config.fields import placed
     from mutandis.config.init import draft_config
-    from mutandis.config.sections import DataSection
+    from mutandis.config.schema import DataSection
     from mutandis.frames import check_columns
     from mutandis.store.files import write_atomically
     from mutandis.store.tables import open_source, read_source

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import (
     AfterValidator,
     BeforeValidator,
+    ConfigDict,
     Discriminator,
     Field,
     Tag,
@@ -38,18 +39,19 @@ from mutandis.config.fields import (
     Values,
     Whole,
     allowed,
+    check_keys,
+    fault,
     given,
     one_of,
     placed,
     section,
     several,
 )
-from mutandis.config.sections import DataSection, DecisionSection
 from mutandis.config.worldview import PROTECTED, AnyWorldview
 from mutandis.data.labels import Labels
 from mutandis.data.protection import Combine, ComparedWith, Protection
 from mutandis.engine.methods import METHODS
-from mutandis.errors import PlanError, SettingsError
+from mutandis.errors import PlanError, SettingsError, listed, shown, suggest
 from mutandis.geometry.distances import distance_named
 from mutandis.geometry.embedding import Scaling
 from mutandis.geometry.index import Ties
@@ -57,7 +59,7 @@ from mutandis.outcomes import ALL_INTERVALS, ALL_MEASURES, DECLARATIONS, declare
 from mutandis.outcomes.intervals import DEFAULT_INTERVAL
 from mutandis.outcomes.outcome import Direction
 from mutandis.outcomes.score import Worse
-from mutandis.registry import names
+from mutandis.registry import is_known, names
 from mutandis.verdicts.compare import Adjustment
 
 if TYPE_CHECKING:
@@ -71,12 +73,15 @@ __all__ = [
     "AS_GIVEN",
     "FILL_IN",
     "AuditFile",
+    "DataSection",
+    "DecisionSection",
     "Evidence",
     "MethodName",
     "Settings",
     "Similarity",
     "Uncertainty",
     "audit_file_schema",
+    "kind_of_maker",
     "read_audit_file",
     "settle_interval",
 ]
@@ -461,6 +466,180 @@ class _Labels(FileSection):
     """By column, the label of a value, as one says it of one person."""
     statuses: dict[str, dict[str, Name]] = Field(default_factory=dict)
     """By protected attribute, what people with a value are called."""
+
+
+# --- the section on data --------------------------------------------------------------------------
+
+
+class DataSection(FileSection):
+    """Where the table is, and how it is read."""
+
+    what = "the section 'data'"
+    source: Name | None = None
+    """A file, a folder or a pattern; an SQLite file with `query`."""
+    url: Name | None = None
+    """Instead of `source`: a database."""
+    id: Name | None = None
+    """A column with a unique value for each row; default: the row number, from 0."""
+    missing: Literal["error", "drop"] = "error"
+    """Refuse rows that lack a value, or leave them out and count them."""
+    query: Name | None = None
+    """Of a database: one SELECT."""
+    password_env: Name | None = None
+    """Of a database: the environment variable that holds the password."""
+    separator: Name | None = None
+    """Of CSV: what separates fields; default: detected."""
+    decimal: Literal[".", ","] = "."
+    """Of CSV: the decimal mark."""
+    encoding: Name | None = None
+    """Of CSV: how text is encoded; default: UTF-8."""
+    header: bool = False
+    """Of CSV: the first line holds the names, even if they look like numbers."""
+    missing_text: Annotated[
+        tuple[Name, ...],
+        BeforeValidator(lambda each: tuple(each) if isinstance(each, list) else (each,)),
+    ] = ()
+    """Of CSV: texts that mark a missing value, next to the empty field."""
+
+
+# --- the section on decisions ---------------------------------------------------------------------
+
+_CHOICES = (
+    "One of: rule: 'salary > 30000'; python: module:function; onnx, skops or pickle with the file "
+    "of a model; http with its address; or recorded: true if there are only recorded decisions."
+)
+_SCORED = ("threshold", "favourable")
+_ANSWERED = (*_SCORED, "columns", "answers")
+_MODELLED = (*_ANSWERED, "score_of")
+_KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "rule": ("a decision by rule", _SCORED),
+    "python": ("a decision in Python", _MODELLED),
+    "onnx": ("a decision by ONNX model", (*_ANSWERED, "output", "score_of")),
+    "skops": ("a decision by skops model", _MODELLED),
+    "pickle": ("a decision by pickled model", _MODELLED),
+    "http": ("a decision over HTTP", _ANSWERED),
+    "recorded": ("the section 'decision'", ()),
+}
+"""The keys that each kind of decision maker has next to its own; those of other packages have
+the keys of models."""
+
+
+def _check_columns(names: list[str]) -> tuple[str, ...]:
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise fault(f"The column {name!r} is listed twice.", place)
+    return tuple(names)
+
+
+_Columns = Annotated[
+    list[Name],
+    Field(min_length=1),
+    AfterValidator(_check_columns),
+    allowed("a list of columns", ["salary", "balance"]),
+]
+
+
+def _either(kind: type, name: str) -> Discriminator:
+    """Choose between a list (or a mapping), and one thing in it."""
+    return Discriminator(lambda value: f"({name})" if isinstance(value, kind) else "(one)")
+
+
+_OneOrMore = Annotated[
+    Annotated[Name, Tag("(one)")] | Annotated[_Columns, Tag("(list)")], _either(list, "list")
+]
+_ColumnsByInput = Annotated[
+    Annotated[_Columns, Tag("(one)")] | Annotated[dict[str, _OneOrMore], Tag("(inputs)")],
+    _either(dict, "inputs"),
+]
+_Threshold = Annotated[
+    Annotated[Number, Tag("(one)")] | Annotated[list[Number], AfterValidator(tuple), Tag("(list)")],
+    _either(list, "list"),
+]
+_Seconds = Annotated[Number, Field(gt=0), allowed("a number of seconds above 0")]
+
+
+class _Answers(FileSection):
+    what = "a pair of answers"
+    favourable: Value
+    unfavourable: Value
+
+
+class _Address(FileSection):
+    what = "an endpoint"
+    url: Name
+    batch: Whole = 500
+    envelope: Name | None = None
+    token_variable: Name | None = None
+    token_header: Name = "Authorization"  # noqa: S105 - a name, not a secret
+    timeout: _Seconds = 60.0
+    deadline: _Seconds = 3600.0
+    retries: Whole = 5
+
+
+class DecisionSection(FileSection):
+    """Who decides."""
+
+    model_config = ConfigDict(extra="allow")
+    what = "the section 'decision'"
+    rule: Name | None = None
+    """A formula."""
+    python: Name | None = None
+    """module:function"""
+    onnx: Name | None = None
+    """The file of a model."""
+    skops: Name | None = None
+    """The file of a model."""
+    pickle: Name | None = None
+    """The file of a model."""
+    http: Annotated[
+        Annotated[Name, Tag("(one)")] | Annotated[_Address, Tag("(address)")],
+        _either(dict, "address"),
+    ] = ""
+    """An address, or a mapping with `url` and further settings."""
+    recorded: bool = False
+    """Nobody can be asked again: there are only recorded decisions."""
+    threshold: _Threshold | None = None
+    """The answer is a score, and this the border."""
+    favourable: Literal["above", "below"] = "above"
+    """The side of the threshold with the favourable outcome."""
+    columns: _ColumnsByInput | None = None
+    """What the decision maker gets; of an ONNX model also by input."""
+    answers: _Answers | None = None
+    """Its words for the two outcomes."""
+    score_of: Value = None
+    """The class that scores are for."""
+    """Where scores come from."""
+    output: Name | None = None
+    """Of an ONNX model: which output."""
+
+    @classmethod
+    def check(cls, written: Any) -> None:
+        """Refuse a decision by nobody or by two, and keys of another kind."""
+        kind = kind_of_maker(written) if isinstance(written, dict) else "recorded"
+        what, further = _KINDS.get(kind, (f"a decision by {kind}", _MODELLED))
+        check_keys(written, {kind: True, **dict.fromkeys(further, False)}, what, "")
+        if kind != "onnx" and isinstance(written.get("columns"), dict):
+            raise fault("Only an ONNX model has columns by input. List them.", "columns")
+
+
+def kind_of_maker(written: Mapping[str, Any]) -> str:
+    """Name the kind of decision maker that a section is about."""
+    found = [key for key in written if key in _KINDS]
+    found = found or [key for key in written if is_known("decision", key)]
+    if len(found) > 1:
+        raise fault(
+            f"Name who decides: {listed(found)} are written, and only one of them can.", found[1]
+        )
+    for key in () if found else written:
+        if key not in DecisionSection.model_fields:
+            raise fault(
+                f"{shown(key)} is not a key of the section 'decision'."
+                f"{suggest(key, (*_KINDS, *names('decision')))} {_CHOICES}",
+                key,
+            )
+    if not found or (found == ["recorded"] and written["recorded"] is False):
+        raise fault(f"Name who decides. {_CHOICES}")
+    return found[0]
 
 
 # --- the file -------------------------------------------------------------------------------------

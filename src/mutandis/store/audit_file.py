@@ -1,4 +1,4 @@
-"""An audit in a file: a plan from YAML, and YAML from a plan."""
+"""An audit in a file: a plan from YAML, who decides in it, and YAML from a plan."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mutandis.auditing.plan import Origin, plan
-from mutandis.config.fields import placed
-from mutandis.config.schema import read_audit_file
-from mutandis.config.sections import load_decision
+from mutandis.config.fields import FileSection, fault, given, inside, placed
+from mutandis.config.schema import kind_of_maker, read_audit_file
 from mutandis.config.worldview import describe_worldview
 from mutandis.config.yaml import read_text, read_yaml, write_yaml
 from mutandis.data.columns import jsonable
-from mutandis.decision.maker import describe_maker
+from mutandis.data.formula import Formula
+from mutandis.decision.maker import DecisionContext, describe_maker
+from mutandis.decision.model import RelabelledMaker, with_threshold
+from mutandis.decision.rule import FormulaScores, Rule
 from mutandis.errors import WorldviewError
+from mutandis.registry import find
 from mutandis.store.files import hash_file
 from mutandis.store.tables import open_source
 
@@ -25,16 +28,19 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.counterfactual_table import CounterfactualTable
     from mutandis.auditing.plan import Plan
+    from mutandis.config.schema import DecisionSection
     from mutandis.data.attribute import Attribute
     from mutandis.data.population import Population
     from mutandis.data.protection import Protection
-    from mutandis.decision.maker import DecisionMaker
+    from mutandis.decision.maker import DecisionMaker, Made
     from mutandis.scm import Worldview
     from mutandis.store.tables import Source
 
 __all__ = [
+    "Decider",
     "SavedInputs",
     "added_sections",
+    "load_decision",
     "read_arguments",
     "read_plan",
     "read_plan_text",
@@ -172,6 +178,101 @@ def read_arguments(
             scores=getattr(written.outcome["outcome"], "numeric", False),
         )
     return source, decider.files, {**arguments, "decision": decider.maker}
+
+
+# --- who decides ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decider:
+    """Who decides, as `mutandis.plan` takes it (None: only recorded decisions), and its files."""
+
+    maker: DecisionMaker | str | None = None
+    files: tuple[Path, ...] = ()
+
+
+def load_decision(
+    section: DecisionSection | None,
+    *,
+    folder: Path,
+    columns: tuple[str, ...],
+    trust_code: bool,
+    scores: bool,
+) -> Decider:
+    """Load the decision maker and the files that it names, relative to a folder.
+
+    `columns` is what functions and endpoints get if the section does not say: the attributes that
+    people are compared on, then the protected ones; no ids and no outcomes. Only the caller can
+    trust code, not the file.
+    """
+    if section is None or section.recorded:
+        return Decider()
+    written = _plain(section)
+    if scores and "threshold" in written:
+        raise fault(
+            "The outcome is a score, which is compared as it is. Leave the threshold out.",
+            "threshold",
+        )
+    kind = kind_of_maker(written)
+    context = DecisionContext(
+        folder=folder,
+        columns=columns,
+        trust_code=trust_code,
+        scores=scores or "threshold" in written,
+    )
+    with inside(kind):
+        if kind == "rule":
+            made: Decider | Made = Decider(maker=_check_rule(written, scores=scores))
+        else:
+            made = find("decision", kind)(written, context)
+    finish = _with_threshold if "threshold" in written else _with_answers
+    return Decider(maker=finish(made.maker, written), files=made.files)
+
+
+def _plain(section: FileSection) -> dict[str, Any]:
+    """Return what is written in a section, and in those inside it, as plain data."""
+    found = given(section)
+    return {k: _plain(v) if isinstance(v, FileSection) else v for k, v in found.items()}
+
+
+def _check_rule(written: dict[str, Any], *, scores: bool) -> str:
+    """Parse the rule here, where the line of an error is known."""
+    text: str = written["rule"]
+    formula = Formula.parse(text)
+    if scores:
+        FormulaScores(formula)
+    elif "threshold" not in written:
+        Rule.parse(text)
+    return text
+
+
+def _with_threshold(maker: Any, written: Mapping[str, Any]) -> Any:
+    if "answers" in written:
+        raise fault(
+            "Answers in words and a threshold for scores do not go together. Keep one of them.",
+            "answers",
+        )
+    keys = ("favourable", "score_of")
+    chosen = {key: written[key] for key in keys if key in written}
+    with inside("threshold"):
+        return with_threshold(maker, written["threshold"], **chosen)
+
+
+def _with_answers(maker: Any, written: Mapping[str, Any]) -> Any:
+    for key in ("favourable", "score_of"):
+        if key in written:
+            raise fault(
+                f"{key!r} is about scores, and there is no threshold to compare them with. "
+                "Write threshold: 0.5, or leave it out.",
+                key,
+            )
+    if "answers" not in written:
+        return maker
+    with inside("answers"):
+        return RelabelledMaker(maker=maker, **written["answers"])
+
+
+# --- writing --------------------------------------------------------------------------------------
 
 
 def added_sections(text: str, planned: Plan) -> dict[str, Any]:

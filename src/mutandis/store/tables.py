@@ -17,7 +17,7 @@ from urllib.parse import quote
 from pydantic import ValidationError
 
 from mutandis.config.fields import At, fault, given
-from mutandis.config.sections import DataSection
+from mutandis.config.schema import DataSection
 from mutandis.errors import InputError, listed
 from mutandis.limits import explain_limit, limit, open_regular
 from mutandis.registry import find, is_known, names
