@@ -34,7 +34,7 @@ WORLDVIEW = "worldview: {AnnualSalary: {equation: linear, parents: [$protected]}
 
 
 def refusal(*arguments: object) -> str:
-    """Give the message of the project's own error that ends a command."""
+    """Return the message of the project's own error that ends a command."""
     result = run(*arguments)
     assert isinstance(result.exception, mm.MutandisError), result.exception
     return str(result.exception)
@@ -42,7 +42,7 @@ def refusal(*arguments: object) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """Give a folder with a table, an audit file, and a module that leaves a trace if it is run."""
+    """A folder with a table, an audit file, and a module that leaves a trace if it is run."""
     write_config(tmp_path, CONFIG, rows=150)
     (tmp_path / "evil_module.py").write_text(
         f"import pathlib\npathlib.Path({str(tmp_path / 'sprung')!r}).touch()\n"
@@ -55,7 +55,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def results(folder: Path) -> Path:
-    """Give the results of an audit, without its report: drawing takes a second."""
+    """The results of an audit, without its report: drawing takes a second."""
     with pytest.MonkeyPatch.context() as patch:
         without_report(patch)
         assert run("audit", folder / "audit.yaml", "--out", folder / "out").exit_code == 0

@@ -38,7 +38,7 @@ def assert_harmless(text: str) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Give a table whose ids, columns and own name carry what a terminal would obey."""
+    """A table whose ids, columns and own name carry what a terminal would obey."""
     folder = tmp_path / f"in{EVIL}"
     folder.mkdir()
     table = mm.datasets.loan(n=60, seed=1).rename(columns={"AnnualSalary": NAME})

@@ -424,7 +424,7 @@ def _evidence(rows: list[tuple[tuple[float, ...], tuple[float, ...]]]) -> list[l
 
 
 def _joint(normal: tuple[float, ...], count: tuple[float, ...]) -> Callable[[float], float]:
-    """Give p(x1, x2, u), written down once more, in plain Python."""
+    """Return p(x1, x2, u), written down once more, in plain Python."""
     x, eta, loading, sigma = normal
     number, log_rate, count_loading = count
 

@@ -54,7 +54,7 @@ def make_key(folder: Path, name: str, *, kind: Any = None, password: bytes | Non
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a folder with two keys and signed results, with a case file."""
+    """A folder with two keys and signed results, with a case file."""
     pytest.importorskip("cryptography", reason="signatures are an extra")
     folder = tmp_path_factory.mktemp("signed")
     key = make_key(folder, "mine")

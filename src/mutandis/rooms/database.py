@@ -242,14 +242,14 @@ class DatabaseQuery:
         with self._cursor() as cursor:
             taken = choose_columns(self._names(cursor), columns, of=self.name)
             table = self._answer(cursor, taken)
-        with _explain_query(self.name), connect() as connection:
+        with _explained(f"The query of {self.name!r} fails", _reason), connect() as connection:
             plain, numeric = _plain_table(table)
             relation = arrow_relation(connection, plain)
             yield _with_numbers(relation, [relation.columns[name] for name in numeric])
 
     def sha256(self) -> str:
         """Hash the answer: the names of its columns, and every value in its place."""
-        with self._cursor() as cursor, _explain_query(self.name):
+        with self._cursor() as cursor, _explained(f"The query of {self.name!r} fails", _reason):
             names = list(self._names(cursor))
             digests = [hashlib.sha256(json.dumps(name).encode()) for name in names]
             for batch in self._answer(cursor, names).to_batches():
@@ -264,9 +264,13 @@ class DatabaseQuery:
             driver, where = _driver("sqlite"), self._sqlite_uri()
         else:
             driver, where = _driver("postgresql"), connection_string(self.url, self.password_env)
-        with _explain_connection(self.name):
+        with _explained(f"The database {self.name!r} cannot be opened", _why_closed):
             connection = driver.connect(where)
-        with connection, connection.cursor() as cursor, _explain_query(self.name):
+        with (
+            connection,
+            connection.cursor() as cursor,
+            _explained(f"The query of {self.name!r} fails", _reason),
+        ):
             if self._is_sqlite:
                 option = {"adbc.sqlite.query.batch_rows": str(_SQLITE_ROWS)}
                 cursor.adbc_statement.set_options(**option)
@@ -401,24 +405,8 @@ def _update(digest: Any, column: pa.Array) -> None:
 
 
 @contextmanager
-def _explain_connection(name: str) -> Iterator[None]:
-    """Turn a failure to connect into a sentence; nothing of its text is repeated."""
-    from adbc_driver_manager import Error
-
-    try:
-        yield
-    except (Error, OSError) as error:
-        said = str(error).lower()
-        reason = next((why for words, why in _NOT_CONNECTED.items() if words in said), None)
-        raise InputError(
-            f"The database {name!r} cannot be opened: "
-            f"{reason or 'check the address, the user and the password'}."
-        ) from None
-
-
-@contextmanager
-def _explain_query(name: str) -> Iterator[None]:
-    """Turn a failed query into a sentence that quotes the query at most, and never the table."""
+def _explained(what: str, reason: Callable[[Exception], str]) -> Iterator[None]:
+    """Turn a failure into a sentence that quotes the query at most: no cell, and no password."""
     import duckdb
     import pyarrow as pa
     from adbc_driver_manager import Error
@@ -429,11 +417,17 @@ def _explain_query(name: str) -> Iterator[None]:
         raise
     except duckdb.Error:
         raise InputError(
-            f"A value in the answer of {name!r} cannot be converted. Convert its column in the "
-            "query, or leave it out."
+            f"{what}: a value in the answer cannot be converted. Convert its column in the query, "
+            "or leave it out."
         ) from None
     except (Error, OSError, pa.ArrowException) as error:
-        raise InputError(f"The query of {name!r} fails: {_reason(error)}.") from None
+        raise InputError(f"{what}: {reason(error)}.") from None
+
+
+def _why_closed(error: Exception) -> str:
+    said = str(error).lower()
+    found = (why for words, why in _NOT_CONNECTED.items() if words in said)
+    return next(found, "check the address, the user and the password")
 
 
 def _reason(error: Exception) -> str:

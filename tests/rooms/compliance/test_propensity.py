@@ -48,7 +48,7 @@ def design_of(table: pd.DataFrame) -> Any:
 
 
 def equations(theta: Any, design: Any, status: Any, refused: Any) -> Any:
-    """Give the stacked estimating equations of each row: score, and both shares."""
+    """Return the stacked estimating equations of each row: score, and both shares."""
     log_odds = design @ theta[:-2]
     residual = status - 1 / (1 + np.exp(-log_odds))
     weights = (1 - status) * np.exp(log_odds)

@@ -56,7 +56,7 @@ class Client:
 
 @pytest.fixture(scope="session")
 def loan(tmp_path_factory: pytest.TempPathFactory) -> Audit:
-    """Give an audit of loans with all methods, saved and opened again."""
+    """An audit of loans with all methods, saved and opened again."""
     found = mm.audit(
         mm.datasets.loan(n=600, seed=1),
         **LOAN,
@@ -71,7 +71,7 @@ def loan(tmp_path_factory: pytest.TempPathFactory) -> Audit:
 
 @pytest.fixture(scope="session")
 def hostile() -> Audit:
-    """Give an audit whose ids, names of columns and levels are written against the page."""
+    """An audit whose ids, names of columns and levels are written against the page."""
     number = 24
     return mm.audit(
         {
@@ -100,7 +100,7 @@ def hostile() -> Audit:
 
 @pytest.fixture(scope="session")
 def visit() -> Callable[[Audit], Client]:
-    """Give a maker of clients that have opened the address with the token."""
+    """Return a maker of clients that have opened the address with the token."""
     pytest.importorskip("starlette", reason="the extra `explore` is not installed")
     from mutandis.rooms.explorer.pages import Explorer
     from mutandis.rooms.explorer.server import make_application

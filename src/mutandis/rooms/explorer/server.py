@@ -47,7 +47,7 @@ class _Turns:
         self._turn = asyncio.Semaphore(1)
 
     async def answer(self, make: Callable[[Request], Page], request: Request) -> Response:
-        """Compute a page in a thread, or say why there is none."""
+        """Compute a page in a thread, or explain why there is none."""
         from starlette.responses import Response
 
         try:
@@ -70,7 +70,7 @@ class _Turns:
         return Response(page.content, media_type=page.media_type, headers=headers)
 
     def refuse_missing(self) -> Response:
-        """Say that there is no such page."""
+        """Return the page for what does not exist."""
         return self._failure(404, "There is no such page, or no such complainant.")
 
     async def _take_turn(self, make: Callable[[Request], Page], request: Request) -> Page:
