@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,11 +12,12 @@ import mutandis as mm
 from mutandis.replication.eaamo import RUNS
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from mutandis.config.schema import MethodName
 
 LAW = RUNS[2]
 KS = (15, 30, 50, 100)
-PAGE = Path(__file__).parents[2] / "docs" / "multiple-and-intersectional.md"
 BY_RACE = mm.Protection("race_nonwhite", value="NonWhite", reference="White")
 BY_SEX = mm.Protection("sex", value="Female", reference="Male")
 SETTINGS: dict[str, Any] = {**LAW.settings, "protected": [BY_RACE, BY_SEX]}
@@ -128,20 +128,3 @@ def test_who_is_found_only_intersectionally(table: pd.DataFrame) -> None:
             rows = each.findings(method, k=k).set_index("id")
             found[name] = rows["verdict"].reindex(people) != "no-evidence"
         assert found[found.any(axis=1)].value_counts().to_dict() == expected
-
-
-def test_the_page_prints_these_numbers() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    titles = {"st": "ST", "cst_without": "CST (w/o)", "cst_with": "CST (w/)", "cf": "CF"}
-    for (combine, test_space), methods in EXPECTED.items():
-        for method, (cases, significant) in methods.items():
-            cells = [
-                f"{c} ({s})" if method != "cf" else f"{c}"
-                for c, s in zip(cases, significant, strict=True)
-            ]
-            name = combine if test_space == "reference" else f"{combine}, complement"
-            assert f"| {name} | {titles[method]} | {' | '.join(cells)} |" in text
-    for (chosen, k), rows in RECONCILED.items():
-        for flags, count in rows.items():
-            marks = " | ".join("yes" if flag else "–" for flag in flags)
-            assert f"| {titles[chosen]}, k = {k} | {marks} | {count} |" in text

@@ -13,7 +13,7 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 import mutandis as mm
-from mutandis.engine import matches
+from mutandis.engine import matched
 from mutandis.errors import EquationError
 from tests.oracle import Gower, nearest, radius_of, share
 
@@ -169,22 +169,6 @@ def shuffled(situation: Situation, rng: np.random.Generator) -> Situation:
     return replace(situation, table=tables[0], counterfactuals=tables[1])
 
 
-def scaled(situation: Situation, rng: np.random.Generator) -> Situation:
-    """Multiply columns by powers of two."""
-
-    def change(table: pd.DataFrame, factors: list[float]) -> pd.DataFrame:
-        return table.assign(x=table["x"] * factors[0], y=table["y"] * factors[1])
-
-    factors = (2.0 ** rng.integers(-9, 10, 2)).tolist()
-    tables = change(situation.table, factors), change(situation.counterfactuals, factors)
-    return replace(situation, table=tables[0], counterfactuals=tables[1])
-
-
-def rearranged(situation: Situation, rng: np.random.Generator) -> Situation:
-    order = rng.permutation(list(ATTRIBUTES)).tolist()
-    return replace(situation, attributes={name: ATTRIBUTES[name] for name in order})
-
-
 def renamed(situation: Situation, rng: np.random.Generator) -> Situation:
     statuses = situation.table["status"].map({"p": "zebra", "r": "ant", "other": "mole"})
     jobs = {"a": "zoo", "b": "bar", "c": "art"}
@@ -195,13 +179,7 @@ def renamed(situation: Situation, rng: np.random.Generator) -> Situation:
     return replace(changed, value="zebra", reference="ant")
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        shuffled,
-        *(pytest.param(each, marks=pytest.mark.slow) for each in (scaled, rearranged, renamed)),
-    ],
-)
+@pytest.mark.parametrize("change", [shuffled, pytest.param(renamed, marks=pytest.mark.slow)])
 @settings(max_examples=25, deadline=None)
 @given(situation=situations(), seed=st.integers(0, 2**32 - 1))
 def test_what_changes_nothing(change: Any, situation: Situation, seed: int) -> None:
@@ -247,7 +225,7 @@ def test_sets_of_equal_rows_at_one_distance_are_added_up_in_any_order(
 ) -> None:
     if kernels:
         pytest.importorskip("numba")
-        monkeypatch.setattr(matches, "_WORTH_LOADING", 0)
+        monkeypatch.setattr(matched, "_WORTH_LOADING", 0)
     # men on one point and on others beside it, at one distance from a woman's counterfactual
     rows = "r02a0 p05c0 p53a0 p00a0 p00a0 p50b0 r33c0 r32b0 r22a0 r22c0"
     more = pd.DataFrame(

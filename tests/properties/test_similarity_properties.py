@@ -6,7 +6,6 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -247,15 +246,6 @@ def test_rows_on_both_sides_of_a_center_between_them_tie(
     assert distances[0] == distances[1] > 0
 
 
-@given(part=st.integers(1, 9), size=st.integers(3, 50))
-def test_what_one_coordinate_is_off_the_grid_another_makes_up_for(part: int, size: int) -> None:
-    """Around (1.3, 1.7) the rows (1, 1) and (2, 2) are equally far: 0.3 + 0.7 = 0.7 + 0.3."""
-    columns = {"x": [0, size, 1, 2], "y": [0, size, 1, 2]}
-    embedding, rows, centers = embed(columns, {"x": [1 + part / 10], "y": [2 - part / 10]})
-    distances = embedding.metric.from_center(centers, rows)
-    assert distances[2] == distances[3]
-
-
 @settings(max_examples=40)
 @given(worlds, st.floats(50.0, 1e12))
 def test_a_center_far_outside_keeps_the_order_of_all_rows(world: World, ranges: float) -> None:
@@ -266,37 +256,3 @@ def test_a_center_far_outside_keeps_the_order_of_all_rows(world: World, ranges: 
     )
     distances = embedding.metric.from_center(centers, rows)
     np.testing.assert_array_equal(np.argsort(distances), np.argsort(-values))
-
-
-def test_a_center_far_outside_is_as_far_as_it_is() -> None:
-    attributes = [Attribute(name="x", kind=AttributeKind.CONTINUOUS)]
-    population = Population.from_frame({"x": [0.0, 4.0]}, attributes=attributes)
-    embedding = Embedding.fit(population, attributes)
-    far = embedding.apply(Population.from_frame({"x": [-4000.0]}, attributes=attributes))
-    points = embedding.apply(population).points
-    near, beyond = embedding.metric.from_center(far.points, points), far.overflow_distance
-    assert embedding.metric.as_float(near) + beyond == pytest.approx([1000.0, 1001.0], rel=1e-15)
-
-
-@settings(max_examples=30)
-@given(worlds, st.integers(4, 9))
-def test_a_level_that_nobody_has_differs_from_everybody(world: World, unseen: int) -> None:
-    attributes = [KINDS["job"], KINDS["grade"]]
-    read = Population.from_frame(world.factual, columns=["job", "grade"])
-    names = tuple(range(10))
-    population = read.with_columns(
-        {"job": Categories(world.factual["job"].astype(np.int32), names[:4])}
-    )
-    stranger = read.with_columns(
-        {"job": Categories(np.full(len(world), unseen, dtype=np.int32), names)}
-    )
-    embedding = Embedding.fit(population, attributes)
-    rows, centers = embedding.apply(population).points, embedding.apply(stranger).points
-    space, _ = Space.of(rows, world.negative, embedding.metric)
-    cost = int(embedding.metric.mismatch[0])
-    found = find_neighbourhoods(ChosenSearch(space, threads=1), Queries.outside(centers), KS)
-    # every distance is that of the grades alone, with the full mismatch on top
-    for query in range(len(world)):
-        grades = np.abs(rows.coordinates[:, 0] - centers.coordinates[query, 0])
-        expected = np.sort(grades)[[k - 1 for k in KS]] + cost
-        np.testing.assert_array_equal(found.radius[query], expected)
