@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.check import PlanCheck
-    from mutandis.auditing.progress import Report
+    from mutandis.auditing.run import Report
     from mutandis.config.schema import MethodName
     from mutandis.data.attribute import AttributeDeclaration
     from mutandis.data.population import Missing

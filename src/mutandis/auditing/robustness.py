@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from mutandis.auditing.progress import discard_report
 from mutandis.auditing.results import adjust_all, compare_groups
 from mutandis.data.attribute import AttributeKind
 from mutandis.data.columns import Numbers
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
-    from mutandis.auditing.progress import Bars
     from mutandis.auditing.results import Ground
     from mutandis.data.columns import Column
     from mutandis.data.population import Population
@@ -204,14 +202,17 @@ def find_tipping(
     return tipping if places is None else tipping.take(places)
 
 
-def find_robustness(audit: Audit, bars: Bars = lambda _: discard_report) -> Audit:
+def find_robustness(
+    audit: Audit,
+    progress: Callable[[int, int], None] = lambda done, total: None,  # noqa: ARG005
+) -> Audit:
     """Add tipping points to an audit whose plan asks for them, graded by all that is known."""
     if not audit.plan.settings.uncertainty.tipping:
         return audit
     (method, k), results = audit.plan.choose(None, None), audit.results
     found = results.tipping
     if found is None:
-        found = find_tipping(audit, method, k, progress=bars("Trying parts of the effect"))
+        found = find_tipping(audit, method, k, progress=progress)
     if results.worldviews is not None:
         found = replace(found, share=results.worldviews.share)
     return replace(audit, results=replace(results, tipping=found))

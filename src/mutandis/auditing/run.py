@@ -1,10 +1,12 @@
-"""Run a plan: counterfactuals, decisions, one search, all methods and all k."""
+"""Run a plan: counterfactuals, decisions, one search, all methods and all k; and its progress."""
 
 from __future__ import annotations
 
+import sys
 import warnings
-from contextlib import ExitStack, nullcontext
-from dataclasses import replace
+from collections.abc import Callable
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +17,6 @@ import numpy as np
 from mutandis.auditing.answer import answer_ground
 from mutandis.auditing.audit import Audit
 from mutandis.auditing.doubt import REFITS, refits_of, weigh_doubt
-from mutandis.auditing.progress import follow_run
 from mutandis.auditing.provenance import observe, record
 from mutandis.auditing.results import Ground, assess
 from mutandis.auditing.robustness import find_robustness
@@ -26,8 +27,9 @@ from mutandis.data.population import as_overlay, patch_rows
 from mutandis.decision.maker import compare_with_record, decide
 from mutandis.decision.rule import Rule
 from mutandis.engine.engine import Engine
+from mutandis.engine.methods import Center
 from mutandis.engine.study import Study, World
-from mutandis.errors import MutandisWarning
+from mutandis.errors import MutandisWarning, PlanError
 from mutandis.geometry.index import discard_progress
 from mutandis.mapped import arrays_in_files
 from mutandis.workers import open_workers
@@ -40,7 +42,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.auditing.plan import Plan
-    from mutandis.auditing.progress import Bars, Report
     from mutandis.data.population import Population
     from mutandis.decision.maker import DecisionMaker
     from mutandis.geometry.index import Progress
@@ -50,6 +51,12 @@ if TYPE_CHECKING:
     from mutandis.workers import Workers
 
 __all__ = ["count_quietly", "find_headlines", "refits_once", "run_plan", "study_of"]
+
+Report = Callable[[int, int], None]
+"""Is called with the number of complainants done, and of all."""
+
+Bars = Callable[[str], Report]
+"""Makes a bar with a title."""
 
 
 def run_plan(
@@ -68,7 +75,7 @@ def run_plan(
     with ExitStack() as stack:
         workers = stack.enter_context(open_workers(cluster, folder, memory, threads=number))
         in_files = nullcontext() if workers is None else arrays_in_files(workers.folder)
-        with follow_run(plan, progress=progress, bars=bars) as steps, in_files:
+        with _follow_run(plan, progress=progress, bars=bars) as steps, in_files:
             agreement = _compare_with_record(plan)
             grounds = tuple(
                 _count(each, agreement, threads=number, workers=workers, progress=steps.search)
@@ -91,7 +98,9 @@ def _find_what_is_asked(audit: Audit, bars: Bars) -> Audit:
     if audit.plan.settings.uncertainty.compares_worldviews:
         compared = find_worldview_verdicts(audit, bars("Auditing under worldviews"))
         audit = replace(audit, results=replace(audit.results, worldviews=compared))
-    return find_robustness(audit, bars)
+    if not audit.plan.settings.uncertainty.tipping:
+        return audit
+    return find_robustness(audit, bars("Trying parts of the effect"))
 
 
 def count_quietly(plan: Plan, like: Engine) -> Ground:
@@ -285,3 +294,112 @@ def _ask(maker: DecisionMaker, population: Population, outcome: Outcome) -> NDAr
         columns = {name: population.as_read_by_rules(name) for name in maker.names}
         return frozen(~maker.decide_columns(columns, rows=len(population)))
     return decide(maker, population.frame(), outcome)
+
+
+# --- progress -------------------------------------------------------------------------------------
+
+
+class _Tracker:
+    """Turn numbers of searches into numbers of complainants.
+
+    A complainant is searched for several times: for the control group, and for a test group around
+    each center. As a run does this for all complainants, one kind of group after the other, a
+    search counts as that part of a complainant. The report is called at the start, and whenever
+    another complainant is done.
+    """
+
+    def __init__(self, report: Report, *, complainants: int, searches: int) -> None:
+        self._report = report
+        self._complainants = complainants
+        self._searches = max(1, searches)
+        self._searched = 0
+        report(0, complainants)
+
+    def __call__(self, more: int) -> None:
+        before = self._searched // self._searches
+        self._searched += more
+        done = self._searched // self._searches
+        if done > before:
+            self._report(min(done, self._complainants), self._complainants)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Steps:
+    """What the steps of a run report to."""
+
+    search: Progress
+    bars: Bars  # of the steps after the search, by what each does
+
+
+@contextmanager
+def _follow_run(
+    plan: Plan, *, progress: bool | Report | None, bars: Bars | None = None
+) -> Iterator[_Steps]:
+    """Follow the run of a plan, and clear all bars away when it ends."""
+    if progress is not None and not isinstance(progress, bool) and not callable(progress):
+        raise PlanError(
+            f"progress={progress!r} is not allowed. Give True for a bar on the terminal, or a "
+            "function that is called with the numbers of complainants done and of all."
+        )
+    if progress is True and sys.stderr.isatty():
+        with _bars() as shown:
+            yield _Steps(search=_tracker(shown("Searching"), plan), bars=shown)
+    else:
+        search = _tracker(progress, plan) if callable(progress) else discard_progress
+        yield _Steps(search=search, bars=bars or _no_bar)
+
+
+def _no_bar(title: str) -> Report:  # noqa: ARG001
+    return lambda done, total: None  # noqa: ARG005
+
+
+def discard_report(done: int, total: int) -> None:
+    """Report to nobody."""
+
+
+def _tracker(report: Report, plan: Plan) -> _Tracker:
+    complainants = sum(len(stratum.complainants) for stratum in plan.strata)
+    return _Tracker(report, complainants=complainants, searches=_count_searches(plan))
+
+
+def _count_searches(plan: Plan) -> int:
+    """Count how often each complainant is searched for."""
+    compared = [method for method in plan.methods if method.count_neighbours]
+    centers = {method.center for method in compared}
+    if not centers:
+        return 0
+    drawn = (plan.settings.uncertainty.draws or 0) if Center.COUNTERFACTUAL in centers else 0
+    if drawn and _is_open(plan):
+        # draws take the place of the one counterfactual; matched groups are found anew in each
+        averaged = any(m.needs_counterfactual and not m.matched for m in compared)
+        matched = any(m.matched for m in compared)
+        drawn = averaged * (drawn - 1) + matched * drawn
+    if any(m.needs_counterfactual and not m.count_centers for m in compared):
+        drawn += plan.settings.uncertainty.refits or 0
+    audits = len(plan.protections) if plan.combine == "multiple" else 1
+    return audits * (1 + len(centers) + drawn)
+
+
+def _is_open(plan: Plan) -> bool:
+    """Return whether counterfactuals are open, so that groups are averaged over draws."""
+    return plan.worldview is not None and bool(plan.worldview.couplings)
+
+
+@contextmanager
+def _bars() -> Iterator[Bars]:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}: {task.completed:,} of {task.total:,}"),
+        BarColumn(),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+
+        def bar(title: str) -> Report:
+            task = shown.add_task(title, total=0)
+            return lambda done, total: shown.update(task, completed=done, total=total)
+
+        yield bar
