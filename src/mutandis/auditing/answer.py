@@ -482,27 +482,7 @@ def answer(
     threads: int = -1,
     alpha: float = 0.05,
 ) -> Answer:
-    """Answer one ground.
-
-    Parameters
-    ----------
-    study, embedding
-        Who is compared with whom, and on what scale.
-    world
-        The counterfactual world; None: there is no worldview.
-    outcome
-        Of all rows, larger is worse.
-    binary
-        Whether outcomes are refused (1) or not (0).
-    refits
-        The worlds of refitted equations.
-    cluster
-        The cluster of each row, where rows are not independent.
-    threads
-        Number of threads, -1 for all.
-    alpha
-        Level of one-sided tests and bounds.
-    """
+    """Answer one ground: refusals are 0 and 1, and larger outcomes are worse."""
     there = Surroundings(
         study=study, embedding=embedding, outcome=outcome, cluster=cluster, threads=threads
     )

@@ -299,20 +299,8 @@ def estimate(
 ) -> Estimate:
     """Estimate the difference of each comparable person.
 
-    Parameters
-    ----------
-    like
-        Who is like whom.
-    outcomes
-        Outcomes of the comparable people and of the reference rows.
-    design
-        Regressors of the reference points.
-    parts
-        Make the regressors of the counterfactuals, in each draw; one that is not drawn has one.
-    refits
-        The same in the world of each refit.
-    model
-        Of the outcome.
+    `outcomes` are those of the comparable people and of the reference rows, `design` has the
+    regressors of reference points; `parts` and `refits` make those of counterfactuals, by draw.
     """
     y1, y0 = outcomes
     counts, standing, key = like.counts, like.standing, like.key
