@@ -42,7 +42,7 @@ from mutandis.report.case_model import (
     VerdictRobustness,
     VerdictText,
 )
-from mutandis.report.context import draw_plan
+from mutandis.report.context import draw_plan, record_of
 from mutandis.report.formatting import known
 from mutandis.report.html import to_pdf
 from mutandis.report.redact import redact_case
@@ -170,7 +170,7 @@ def case_document(
 
 
 def _document(audit: Audit, whole: Case, cases: Sequence[Case]) -> CaseDocument:
-    settings, origin = audit.plan.settings, audit.plan.origin
+    settings = audit.plan.settings
     parts = tuple(_part(case) for case in cases)
     method, k = settings.primary
     verdict = _verdict(whole)
@@ -189,11 +189,7 @@ def _document(audit: Audit, whole: Case, cases: Sequence[Case]) -> CaseDocument:
         assumptions=assumptions_of(audit),
         limits=limits_of(audit, parts, verdict),
         redaction=Redaction(redacted=False),
-        provenance={
-            **audit.provenance.as_dict(),
-            "source": None if origin is None else dict(origin.source),
-            "redacted": False,
-        },
+        provenance={**record_of(audit), "redacted": False},
         alpha=settings.alpha,
         tau=settings.tau,
         direction=settings.evidence.direction,

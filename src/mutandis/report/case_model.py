@@ -20,7 +20,7 @@ from mutandis.errors import PlanError
 from mutandis.outcomes import measure_named
 from mutandis.outcomes.binary import SHARES
 from mutandis.report import sentences
-from mutandis.report.formatting import MISSING, signed, value
+from mutandis.report.formatting import MISSING, as_yaml, signed, value
 from mutandis.report.html import CaptionedPicture, render, to_pdf
 from mutandis.report.plots import plot_curve
 from mutandis.store.files import write_atomically
@@ -356,8 +356,8 @@ def _render(case: CaseDocument) -> str:
         footer=_css_text(f"Case file · complainant {value(case.complainant.id)}"),
         figures=_each_once(case.figures),
         worldview=_show_worldview(case),
-        settings=case.settings_text or _yaml(case.provenance),
-        record=_yaml(record) if case.settings_text else "",
+        settings=case.settings_text or as_yaml(case.provenance),
+        record=as_yaml(record) if case.settings_text else "",
         found=case.verdict.verdict in _FOUND,
         interval=partial(_interval, case.words),
         measure=measure,
@@ -425,17 +425,3 @@ def _measured(row: Figures, *, value: bool = True) -> str:
 def _css_text(text: str) -> str:
     """Write a text so that a style sheet takes every letter of it as a letter."""
     return "".join(c if c.isascii() and c.isalnum() else f"\\{ord(c):x} " for c in text)
-
-
-def _yaml(provenance: Mapping[str, Any]) -> str:
-    from io import StringIO
-
-    from ruamel.yaml import YAML
-
-    writer = YAML(typ="safe", pure=True)
-    writer.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
-    writer.default_flow_style = None  # short lists stay on one line
-    writer.width = 78
-    text = StringIO()
-    writer.dump(jsonable(provenance), text)
-    return text.getvalue()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mutandis.report.chart import Picture
     from mutandis.verdicts.findings import Findings
 
-__all__ = ["ReportContext", "draw_plan", "read_by_decision"]
+__all__ = ["ReportContext", "draw_plan", "read_by_decision", "record_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,3 +203,12 @@ def draw_plan(plan: Plan) -> Picture | None:
         compared=[each.name for each in plan.attributes],
         label=plan.labels.column,
     )
+
+
+def record_of(audit: Audit) -> dict[str, Any]:
+    """Return the provenance of an audit, with what is known of where its table came from."""
+    origin = audit.plan.origin
+    source = None
+    if origin is not None:
+        source = {name: each for name, each in origin.source.items() if each is not None}
+    return {**audit.provenance.as_dict(), "source": source}

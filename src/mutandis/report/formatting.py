@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from functools import wraps
+from io import StringIO
 from math import isinf, isnan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.data.columns import plain_value, write_number
+from mutandis.data.columns import jsonable, plain_value, write_number
 from mutandis.outcomes.outcome import MISSING, capitalised, listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["FILTERS", "MISSING", "capitalised", "group_by_value", "known", "listed"]
+__all__ = ["FILTERS", "MISSING", "as_yaml", "capitalised", "group_by_value", "known", "listed"]
 
 
 def _for_numbers(write: Callable[[Any], str]) -> Callable[[float | str | None], str]:
@@ -85,6 +86,19 @@ def known(shown: Any) -> Any:
     """Convert to a value of Python, and a missing number to None."""
     shown = plain_value(shown)
     return None if isinstance(shown, float) and isnan(shown) else shown
+
+
+def as_yaml(data: Any) -> str:
+    """Write plain data as YAML."""
+    from ruamel.yaml import YAML
+
+    writer = YAML(typ="safe", pure=True)
+    writer.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    writer.default_flow_style = None  # short lists stay on one line
+    writer.width = 78
+    text = StringIO()
+    writer.dump(jsonable(data), text)
+    return text.getvalue()
 
 
 # what templates write with

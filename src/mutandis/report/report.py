@@ -15,8 +15,8 @@ from mutandis.data.attribute import AttributeKind
 from mutandis.data.columns import Categories, jsonable, plain_value
 from mutandis.engine.methods import CST_MATCHED
 from mutandis.numeric.order import rows_at_ranks
-from mutandis.report.context import ReportContext, draw_plan, read_by_decision
-from mutandis.report.formatting import count, listed, percent, value
+from mutandis.report.context import ReportContext, draw_plan, read_by_decision, record_of
+from mutandis.report.formatting import as_yaml, count, listed, percent, value
 from mutandis.report.html import CaptionedPicture, render
 from mutandis.report.sentences import (
     assumptions_of,
@@ -68,7 +68,7 @@ class Report:
 
 def make_report(audit: Audit, *, diagnosis: Diagnosis | None = None) -> Report:
     """Write the report of an audit; the worldview is checked if no diagnosis is given."""
-    context, origin = ReportContext(audit=audit), audit.plan.origin
+    context = ReportContext(audit=audit)
     if diagnosis is None:
         diagnosis = audit.plan.check_worldview()
     if diagnosis is not None:
@@ -102,8 +102,9 @@ def make_report(audit: Audit, *, diagnosis: Diagnosis | None = None) -> Report:
         rules=rules_of(audit),
         compared=audit.results.worldviews,
         settings_text=write_plan(audit.plan),
-        data=_facts_of_data(context, None if origin is None else origin.source),
-        run=_facts_of_run(context),
+        provenance=as_yaml(
+            {name: each for name, each in record_of(audit).items() if name != "settings"}
+        ),
     )
     drawn = [each for each in (worldview, hidden_cause) if each is not None]
     drawn += [each for _, each in answers]
@@ -192,37 +193,6 @@ def _describe_decision(context: ReportContext) -> str:
 
 def _described(each: Any) -> str:
     return listed(each) if isinstance(each, list | tuple) else str(jsonable(each))
-
-
-def _facts_of_data(
-    context: ReportContext, source: Mapping[str, Any] | None
-) -> list[tuple[str, str]]:
-    """List what identifies the data, with what is known of where it came from."""
-    data = context.audit.provenance.data
-    given = [(str(name), value(each)) for name, each in (source or {}).items() if each is not None]
-    facts = [
-        ("Rows", f"{data['rows']:,}"),
-        ("Complainants", f"{data['complainants']:,}"),
-        ("SHA-256 of the columns used", str(data["sha256"])),
-    ]
-    if data["sha256_counterfactuals"]:
-        facts.append(("SHA-256 of the counterfactuals", str(data["sha256_counterfactuals"])))
-    return [*given, *facts]
-
-
-def _facts_of_run(context: ReportContext) -> list[tuple[str, str]]:
-    """List what computed the numbers, and how distances were distinguished."""
-    column = context.labels.column
-    facts = [(name, str(each)) for name, each in context.audit.provenance.versions.items()]
-    for part, audit in context.parts.items():
-        about, computed = context.by_part(part), audit.provenance.computed
-        searched = computed["search"]
-        facts += [
-            (f"Distances on {column(name)}{about}", str(rule))
-            for name, rule in computed["distance_rules"].items()
-        ]
-        facts += [(f"Search, {name}{about}", str(each)) for name, each in searched.items()]
-    return facts
 
 
 # --- tables --------------------------------------------------------------------------------------
