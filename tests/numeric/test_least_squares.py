@@ -12,8 +12,6 @@ import pytest
 
 from mutandis.numeric import least_squares as module
 from mutandis.numeric.least_squares import (
-    CollinearError,
-    constant_in,
     is_constant,
     least_squares,
     listed,
@@ -51,18 +49,6 @@ def test_the_columns_that_are_handed_in_stay_as_they_are() -> None:
     a, response = np.array([1.0, 2.0, 4.0]), np.array([1.0, 0.0, 5.0])
     least_squares(response, [("A", a)])
     assert (a.tolist(), response.tolist()) == ([1.0, 2.0, 4.0], [1.0, 0.0, 5.0])
-
-
-def test_columns_that_add_up_to_one() -> None:
-    rng = np.random.default_rng(2)
-    parts = rng.random((3, 20))
-    parts /= parts.sum(axis=0) * np.array([[2.0], [4.0], [-1.0]])
-    shares = constant_in(list(zip("abc", parts, strict=True)))
-    assert shares == pytest.approx([2.0, 4.0, -1.0])
-    assert constant_in([("a", parts[0]), ("b", parts[1])]) is None
-    with pytest.raises(CollinearError) as caught:
-        constant_in([("a", parts[0]), ("b", parts[1]), ("c", parts[0] + parts[1])])
-    assert (caught.value.label, caught.value.others) == ("c", ["a", "b"])
 
 
 def test_constants_up_to_rounding() -> None:

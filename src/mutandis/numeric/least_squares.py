@@ -79,17 +79,6 @@ def solve_centred(
     return intercept, coefficients
 
 
-def constant_in(design: Sequence[tuple[Label, Floats]]) -> list[float] | None:
-    """Return the coefficients with which the columns sum to 1, if there are any."""
-    columns = [Scaled.of(values, centred=False) for _, values in design]
-    one = Scaled.of(np.ones(len(design[0][1])), centred=False)
-    size = one.length
-    with np.errstate(all="ignore"):
-        shares = _solve(one, columns, [label for label, _ in design])
-    left = _dot(one.values, one.values) ** 0.5  # solving took the columns out of it
-    return None if left > _COLLINEAR * size else shares
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scaled:
     """A column as mean + scale · values, where the largest of the values is about 1."""
@@ -102,10 +91,10 @@ class Scaled:
     """The part of its length that may be rounding: large for 1e9 plus a few millimetres."""
 
     @classmethod
-    def of(cls, values: Floats, *, centred: bool = True) -> Scaled:
-        """Copy and scale a column, with its mean taken out unless `centred` says otherwise."""
+    def of(cls, values: Floats) -> Scaled:
+        """Copy and scale a column, with its mean taken out."""
         with np.errstate(all="ignore"):  # what overflows, _require_finite finds
-            mean = float(np.add.reduce(values) / len(values)) if centred else 0.0
+            mean = float(np.add.reduce(values) / len(values))
             low, high = float(values.min()), float(values.max())
             # a power of two, so that dividing by it rounds nothing; then squares cannot overflow
             scale = float(np.ldexp(1.0, np.frexp(max(high - mean, mean - low))[1] - 1))

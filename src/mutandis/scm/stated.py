@@ -14,7 +14,6 @@ from mutandis.data.formula import Formula, Node
 from mutandis.errors import EquationError
 from mutandis.numeric.least_squares import (
     CollinearError,
-    constant_in,
     is_constant,
     least_squares,
     listed,
@@ -171,28 +170,16 @@ def _array(column: Column) -> NDArray[Any]:
 
 def _with_free_constant(response: Floats, design: Sequence[tuple[str, Floats]]) -> list[float]:
     """Solve the least squares problem with a constant that belongs to the noise."""
-    # A column of the design that is itself constant takes the constant's place. So do columns that
-    # add up to one, such as one for women and one for men.
+    # a column of the design that is itself constant takes the constant's place
     constants = [place for place, (_, values) in enumerate(design) if is_constant(values)]
     if len(constants) > 1:
         first, second = (design[place][0] for place in constants[:2])
         raise CollinearError(second, [first])
-    if constants:
-        (place,) = constants
-        shares = [0.0] * len(design)
-        shares[place] = 1.0 / float(design[place][1][0])
-    else:
-        try:
-            return least_squares(response, design)[1]
-        except CollinearError:
-            found = constant_in(design)
-            if found is None:
-                raise
-        shares = found
-        place = int(np.argmax(np.abs(shares)))
-    constant, others = least_squares(response, [*design[:place], *design[place + 1 :]])
-    others.insert(place, 0.0)
-    return [value + constant * share for value, share in zip(others, shares, strict=True)]
+    varying = [each for place, each in enumerate(design) if place not in constants]
+    constant, coefficients = least_squares(response, varying)
+    for place in constants:
+        coefficients.insert(place, constant * (1.0 / float(design[place][1][0])))
+    return coefficients
 
 
 def _check_constants(formula: Formula, causes: Columns) -> None:
