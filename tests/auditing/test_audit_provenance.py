@@ -88,6 +88,7 @@ def test_every_setting_is_recorded() -> None:
             "job": {"kind": "ordinal", "levels": ["clerk", "cook"], "weight": 1.0},
             "salary": {"kind": "continuous", "levels": [], "weight": 2},
         },
+        "cluster_by": None,
         "counterfactuals": None,
         "decision": {"kind": "rule", "rule": "salary > 12"},
         "evidence": {
