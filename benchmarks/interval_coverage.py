@@ -127,7 +127,7 @@ def ratio_coverage(
     significance (nominal: 1 − α): the upper one of the selection ratio, else the lower one.
     """
     measure, shares = MEASURES[name], outcomes(k)
-    bounds = measure.test(*shares, tau=measure.neutral, alpha=alpha).measured
+    bounds = measure.test(*shares, tau=1.0, alpha=alpha).measured
     weights = probabilities(k, grid)
     covered = {part: np.empty((len(grid), len(grid))) for part in ("interval", "deciding")}
     for row, control in enumerate(grid):

@@ -19,7 +19,7 @@ COLUMNS: dict[str, Column] = {
 def test_without_labels_names_and_values_stay_as_they_are() -> None:
     labels = Labels()
     assert not labels
-    assert (labels.negative, labels.positive) == ("refused", "granted")
+    assert (labels.negative, labels.decided(False)) == ("refused", "granted")
     assert labels.column("Gender") == "Gender"
     assert labels.quoted("Gender") == "'Gender'"
     assert labels.level("Gender", 1) == "1"

@@ -80,11 +80,6 @@ class Labels:
         """What was decided where the outcome is the unfavourable one."""
         return self.decided(is_negative=True)
 
-    @property
-    def positive(self) -> str:
-        """What was decided where the outcome is the favourable one."""
-        return self.decided(is_negative=False)
-
     def column(self, name: str) -> str:
         """Return what a column is called."""
         return self.columns.get(name, name)

@@ -238,7 +238,6 @@ class BinaryKind(Kind):
             side_labels=dict(zip((self.negative, self.positive), sides, strict=True))
             if self.several
             else {},
-            dots=(labels.negative, labels.positive),
             width=7,
         )
 
@@ -266,7 +265,7 @@ class BinaryWords(Words):
         refused = int(outcome.codes.sum())
         return f", {refused:,} of them negative.", {"refused": refused}
 
-    def is_filled(self, value: Any, own: Any) -> bool:
+    def _is_negative(self, value: Any) -> bool:
         return bool(value == self.kind.negative) or value in self.kind.negatives
 
     def no_evidence(self, *, worse: bool) -> str:
@@ -302,10 +301,10 @@ class BinaryWords(Words):
         return f"{self.average(average)} {self.labels.negative}"
 
     def is_concerned(self, value: Any, *, worse: bool) -> bool:
-        return self.is_filled(value, None) == worse
+        return self._is_negative(value) == worse
 
     def decided(self, value: Any) -> str:
-        return self.labels.decided(self.is_filled(value, None))
+        return self.labels.decided(self._is_negative(value))
 
     def had(self, value: Any) -> str:
         return f"was {self.decided(value)} (outcome {self.value(value)})"
@@ -328,7 +327,7 @@ class BinaryWords(Words):
         )
 
     def counterfactual(self, value: Any, own: Any) -> str:
-        same = self.is_filled(value, None) == self.is_filled(own, None)
+        same = self._is_negative(value) == self._is_negative(own)
         return (
             f"would have been {self.decided(value)} (outcome {self.value(value)}), "
             f"{'as she was' if same else 'unlike her'}"

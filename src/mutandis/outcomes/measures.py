@@ -198,11 +198,6 @@ class Measure:
         return self.statistic is not None
 
     @property
-    def neutral(self) -> float:
-        """Its value where both groups are treated alike: the τ that any deviation exceeds."""
-        return 1.0 if self.is_ratio else 0.0
-
-    @property
     def column(self) -> str:
         """The name of its column in the findings; its bounds end in ``_low`` and ``_high``."""
         return self.name.replace("-", "_")

@@ -333,9 +333,6 @@ class OrderedWords(Words):
         shown = ", ".join(f"{level} {number:,}" for level, number in levels.items())
         return f", from the best to the worst: {shown}.", {"levels": levels}
 
-    def is_filled(self, value: Any, own: Any) -> bool:
-        return self.kind.levels.index(value) >= self.kind.levels.index(own)
-
     def averages(
         self, control: float | str | None, test: float | str | None
     ) -> tuple[tuple[str, str], str]:

@@ -363,11 +363,6 @@ class Words(ABC):
     meaning: tuple[str, str] = ("Worse means", "")  # term and explanation
     sides: tuple[str, ...] = ()  # the unfavourable and the favourable one
     side_labels: Mapping[Any, str] = field(default_factory=dict)  # if they have several classes
-    # what filled and empty dots are, one per person of a group
-    dots: tuple[str, str] = (
-        "as bad as the complainant's, or worse",
-        "better than the complainant's",
-    )
     width: int = 10  # of a column in a table of text
 
     def __post_init__(self) -> None:
@@ -468,10 +463,6 @@ class Words(ABC):
         return f"{self.averaged} {self.average(average)}"
 
     # --- sentences about one complainant ---
-
-    @abstractmethod
-    def is_filled(self, value: Any, own: Any) -> bool:
-        """Return whether a person's dot is filled, set against the complainant's own outcome."""
 
     def decided(self, value: Any) -> str:
         """Name the side of a value, "refused"; empty where outcomes have no sides."""

@@ -299,7 +299,6 @@ class ScoreKind(Kind):
             definition=f"Δ = mean {name} of the {one} group − mean {name} of the {other} group: "
             "more is worse.",
             counts=f"What counts is the {name}; {self.worse} is worse.",
-            dots=("as high as the complainant's, or higher", "lower than the complainant's"),
         )
 
     def declaration(self) -> Mapping[str, Any]:
@@ -333,9 +332,6 @@ class ScoreWords(Words):
             f", scored from {low:g} to {high:g}; {worse} is worse.",
             {"score": {"lowest": low, "highest": high, "worse": worse}},
         )
-
-    def is_filled(self, value: Any, own: Any) -> bool:
-        return bool(value >= own)
 
     def cautions(self, outcome: Outcome) -> Iterable[str]:
         if not self.kind.exact_steps:
