@@ -91,7 +91,7 @@ def sheet(
         font_family=FONTS,
         **attributes,
     )
-    return Picture(f"{drawn}\n", title)
+    return Picture(f"{drawn}\n", title, description)
 
 
 def printable(name: str) -> str:
@@ -137,6 +137,7 @@ class Picture:
 
     svg: str = field(repr=False)
     title: str
+    description: str = field(default="", repr=False)  # in words, for screen readers
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the picture to a file that ends in .svg."""

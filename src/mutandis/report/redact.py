@@ -4,19 +4,15 @@ The rule: a redacted file has the complainant's own record, and of all others on
 groups of at least ten people that differ by none or by at least ten, and for the groups of the
 headline the share refused, in bands of at least ten people.
 
-* Which groups are told (`told_groups`) depends on who stands where and never on an outcome, so
-  that what is left out tells no outcome. The headline comes first; a smaller group inside a larger
-  one is told only if ten people stand between them.
-* A share is told as one of m equal bands, where m is a tenth of the people, at most 20 (bands of
-  5%). With n people a band is n / m ≥ 10 people wide, so the numbers 0 to 9 are never told apart,
-  for neither outcome, and below 20 people nothing is told. Each group has one band, without the
-  own outcome: two roundings of one number, or the bands of nested groups, could be set off
-  against each other.
+* Which groups are told (`told_groups`) depends on who is in which group and never on an outcome.
+  The headline comes first; a smaller group inside a larger one needs ten people between them.
+* A share is told as one of m equal bands, where m is a tenth of the people, at most 20: so the
+  numbers 0 to 9 are never told apart, for neither outcome. Each group has one band, without the own
+  outcome: two roundings of one number, or bands of nested groups, could be set off against others.
 * Of the own case, the own decision and the counterfactual's are told; the people most like the
-  counterfactual, on whom the rest of it depends, are fewer than ten.
-* Whatever else is computed from outcomes or distances (Δp, bounds, p, q, draws, radius, balance,
-  ranges, how many would have to differ) is not in the file, nor is any hash: a hash lets
-  guesses be tried.
+  counterfactual are fewer than ten.
+* Whatever else is computed from outcomes or distances is not in the file, nor is any hash: a hash
+  lets guesses be tried.
 * The counterfactual comes from equations fitted to all rows. Its changes are rounded to two digits
   of the standard deviation: the changes and not the values, since the files of many complainants
   would otherwise cut the same coefficient at many places.

@@ -130,29 +130,21 @@ def captioned_worldview(context: ReportContext) -> CaptionedPicture | None:
     """Draw the worldview of a plan, and describe it."""
     plan, column = context.plan, context.labels.column
     drawing = draw_plan(plan)
-    if drawing is None or plan.worldview is None:
+    if drawing is None:
         return None
-    used, outcome = read_by_decision(plan), column(plan.outcome.column)
-    arrows = [
-        f"{column(child)} is caused by {listed(map(column, causes))}"
-        for child, causes in plan.worldview.graph.parents.items()
-        if causes
-    ]
-    alike = [each.name for each in plan.attributes]
+    outcome = column(plan.outcome.column)
     reads = (
         f"What the decision on {outcome} reads is not known here; broken arrows come from what "
         "people are compared on."
     )
-    leads = f"People are compared on {listed(map(column, alike))}, and by {outcome}"
-    if used:
+    if read_by_decision(plan):
         reads = f"Dotted arrows show what the decision rule reads to decide {outcome}."
-        leads = f"The decision on {outcome} reads {listed(map(column, used))}"
     return CaptionedPicture(
         name="worldview",
         drawing=drawing,
         title="The worldview",
         caption=f"An arrow says that one thing is a cause of another. {reads}",
-        description=f"{'; '.join(arrows) if arrows else 'Nothing causes anything'}. {leads}.",
+        description=drawing.description,
     )
 
 
