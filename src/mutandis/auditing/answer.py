@@ -483,34 +483,23 @@ def answer(
     alpha: float = 0.05,
 ) -> Answer:
     """Answer one ground: refusals are 0 and 1, and larger outcomes are worse."""
+    protected, reference = len(study.people), len(study.reference)
+    record = gap(outcome[study.people], outcome[study.reference], alpha=alpha)
+    why = _insufficient(protected, reference, protected)
+    if why:
+        nobody = np.zeros(protected, dtype=np.bool_)
+        return _refused(record, why, world, _nobody(nobody, nobody.astype(np.int16)), reference)
     there = Surroundings(
         study=study, embedding=embedding, outcome=outcome, cluster=cluster, threads=threads
     )
     worlds = [World(), *([] if world is None else [world])]
     approaches = [there.approach(each) for each in worlds]
     kept = np.all([there.comparable(each) for each in approaches], axis=0)
-    record = gap(outcome[there.people], outcome[there.reference], alpha=alpha)
-    protected, reference, number = len(there.people), len(there.reference), int(kept.sum())
-    why = _insufficient(protected, reference, number)
+    number, order = int(kept.sum()), np.argsort(there.people)
     apart = np.where(kept, 0, there.apart(approaches[-1])).astype(np.int16)
-    order = np.argsort(there.people)
+    why = _insufficient(protected, reference, number)
     if why:
-        refused = Effect.refused(why)
-        return Answer(
-            gap=record,
-            gap_comparable=None,
-            alike=refused,
-            worldview=None if world is None else refused,
-            rests_on_worldview=None,
-            explained=None,
-            protected=protected,
-            reference=reference,
-            comparable=number,
-            slices=(),
-            differs={},
-            ladder=None,
-            people=_nobody(kept[order], apart[order]),
-        )
+        return _refused(record, why, world, _nobody(kept[order], apart[order]), reference)
     design = _Design(there)
     found = []
     for approach, which in zip(approaches, worlds, strict=True):
@@ -551,6 +540,28 @@ def answer(
         differs=differs,
         ladder=ladder,
         people=_people(ladder, kept, apart, best.outcome, order, binary=binary, alpha=alpha),
+    )
+
+
+def _refused(
+    record: Effect, why: str, world: World | None, people: People, reference: int
+) -> Answer:
+    """Return an answer in which nothing but the gap on record is estimated."""
+    refused = Effect.refused(why)
+    return Answer(
+        gap=record,
+        gap_comparable=None,
+        alike=refused,
+        worldview=None if world is None else refused,
+        rests_on_worldview=None,
+        explained=None,
+        protected=len(people.comparable),
+        reference=reference,
+        comparable=int(people.comparable.sum()),
+        slices=(),
+        differs={},
+        ladder=None,
+        people=people,
     )
 
 
