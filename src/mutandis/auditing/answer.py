@@ -494,15 +494,20 @@ def answer(
     )
     worlds = [World(), *([] if world is None else [world])]
     approaches = [there.approach(each) for each in worlds]
-    kept = np.all([there.comparable(each) for each in approaches], axis=0)
+    sets = [there.comparable(each) for each in approaches]
+    kept, alone = np.all(sets, axis=0), ""
+    why = _insufficient(protected, reference, int(kept.sum()))
+    if why and world is not None:
+        # few are alike on record: the worldview is then asked about by itself
+        kept, alone = sets[-1], why
+        why = _insufficient(protected, reference, int(kept.sum()))
     number, order = int(kept.sum()), np.argsort(there.people)
     apart = np.where(kept, 0, there.apart(approaches[-1])).astype(np.int16)
-    why = _insufficient(protected, reference, number)
     if why:
         return _refused(record, why, world, _nobody(kept[order], apart[order]), reference)
     design = _Design(there)
     found = []
-    for approach, which in zip(approaches, worlds, strict=True):
+    for approach, which in list(zip(approaches, worlds, strict=True))[bool(alone) :]:
         like = there.likeness(approach, kept)
         first = np.zeros(like.match.shape[0], dtype=np.intp)
         first[like.key] = np.flatnonzero(kept)
@@ -520,18 +525,21 @@ def answer(
             )
         )
     best = found[-1]
-    alike = table(found[0], binary=binary, alpha=alpha)
+    whole = table(best, binary=binary, alpha=alpha)
+    alike = Effect.refused(alone) if alone else table(found[0], binary=binary, alpha=alpha)
+    rests = None
+    if len(found) > 1:
+        rests = contrast(best, found[0], alpha=alpha)
     facts = there.facts(kept)
     columns = design.columns(facts.points)[facts.standing]
     ladder = climb(best, columns, _around(facts, best), design.name)
     found_slices, differs = slices(best, _labels(there, kept), binary=binary, alpha=alpha)
-    whole = table(best, binary=binary, alpha=alpha)
     return Answer(
         gap=record,
         gap_comparable=gap(outcome[there.people[kept]], outcome[there.reference], alpha=alpha),
         alike=alike,
         worldview=None if world is None else whole,
-        rests_on_worldview=None if world is None else contrast(best, found[0], alpha=alpha),
+        rests_on_worldview=rests,
         explained=contrast(best, None, alpha=alpha),
         protected=protected,
         reference=reference,
