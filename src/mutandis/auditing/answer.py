@@ -522,6 +522,7 @@ def answer(
                     for each in (refits if which is world else ())
                 ],
                 model="logistic" if binary else "linear",
+                are_draws=bool(which.draws),
             )
         )
     best = found[-1]

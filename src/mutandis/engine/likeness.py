@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mutandis.data.columns import Numbers
+from mutandis.engine.balance import SpaceFacts, draw_values
 from mutandis.geometry.choose import ChosenSearch
 from mutandis.geometry.index import Queries, Space, group_rows
 from mutandis.geometry.metric import Points
@@ -37,6 +38,7 @@ NEAREST = 5
 FARTHEST = 0.99
 """The quantile of usual distances up to which people are comparable."""
 _ROUNDING = 1e-9
+_MANY = 300_000  # rows from which on a person between two values is placed 10 times, not 20
 _WORTH_LOADING = 3_000  # people for whose neighbourhoods kernels are loaded
 
 
@@ -70,6 +72,7 @@ class Likeness:
 class Cloud:
     """Distinct points of some rows, and a search among them."""
 
+    space: Space
     points: Points
     counts: Ints
     standing: Rows  # the point of each row
@@ -82,6 +85,7 @@ class Cloud:
         nothing = np.zeros((len(points), 1), dtype=np.bool_)
         space, standing = Space.of(points, nothing, embedding.metric)
         return cls(
+            space=space,
             points=space.points,
             counts=np.array(space.counts),
             standing=standing,
@@ -219,12 +223,14 @@ class Surroundings:
     cloud: Cloud = field(init=False)
     near: Any = field(init=False)
     usual: float = field(init=False)  # mean distances beyond it are unusual
+    facts_of_reference: SpaceFacts = field(init=False)
 
     def __post_init__(self) -> None:
         self.people = self._sorted(self.study.people)
         self.reference = self._sorted(self.study.reference)
         points = self.embedding.apply(self.study.population, self.reference).points
         self.cloud = Cloud.of(points, self.embedding, threads=self.threads)
+        self.facts_of_reference = SpaceFacts.of(self.cloud.space)
         everyone = np.arange(len(self.cloud.points))
         self.near, distance = self.cloud.nearest(everyone, min(NEAREST, len(self.reference) - 1))
         self.usual = float(np.quantile(distance[self.cloud.standing], FARTHEST))
@@ -244,26 +250,34 @@ class Surroundings:
         return [each.points for each in self._embedded(world)]
 
     def _embedded(self, world: World) -> list[Embedded]:
-        worlds = world.draws or [world.point or self.study.population]
-        return [self.embedding.apply(each, self.people) for each in worlds]
+        if world.draws:
+            return [self.embedding.apply(each, self.people) for each in world.draws]
+        # between two values that reference people have, people are placed at both
+        placed = self.embedding.apply(world.point or self.study.population, self.people)
+        drawn = draw_values(placed, self.facts_of_reference)
+        many = len(self.people) + len(self.reference) > _MANY
+        return drawn[::2] if many else drawn
 
     def approach(self, world: World) -> Approach:
         """Match all protected people in a world; in none, as they are."""
         placed = self._embedded(world)
         parts = tuple(each.points for each in placed)
         first, key = group_rows(_side_by_side(parts))
+        k = min(NEAREST, len(self.reference))
+        # most people have few different points in all draws
+        together = Points.join([part.take(first) for part in parts])
+        distinct, which = group_rows(together)
+        weights, apart = self.cloud.nearest(together.take(distinct), k)
         match: Any = 0
-        distance, k = np.zeros(len(first)), min(NEAREST, len(self.reference))
-        for part in parts:
-            distinct, which = group_rows(part.take(first))
-            weights, apart = self.cloud.nearest(part.take(first).take(distinct), k)
-            match, distance = match + weights[which], distance + apart[which]
+        for each in np.split(which, len(parts)):
+            match = match + weights[each]
+        distance = np.mean(np.split(apart[which], len(parts)), axis=0)
         beyond = np.mean([each.overflow_distance for each in placed], axis=0)
         return Approach(
             parts=parts,
             key=key,
             match=match / len(parts),
-            distance=distance[key] / len(parts) + beyond,
+            distance=distance[key] + beyond,
         )
 
     def comparable(self, approach: Approach) -> NDArray[np.bool_]:

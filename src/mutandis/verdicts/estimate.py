@@ -296,6 +296,7 @@ def estimate(
     *,
     refits: Sequence[Sequence[Callable[[], Floats]]] = (),
     model: Literal["logistic", "linear"] = "logistic",
+    are_draws: bool = False,
 ) -> Estimate:
     """Estimate the difference of each comparable person.
 
@@ -324,7 +325,9 @@ def estimate(
         gradient += slope_of(means[-1])[:, None] * z / len(parts)
     gradient -= weights @ ((counts * slope_of(modelled))[:, None] * design)
     average = np.mean(means, axis=0)
-    drawn = np.var(means, axis=0, ddof=1) / len(parts) if len(parts) > 1 else np.zeros(len(people))
+    drawn = np.zeros(len(people))
+    if are_draws and len(parts) > 1:
+        drawn = np.var(means, axis=0, ddof=1) / len(parts)
     own = y1 - average[key]
     clustered = _clustered(like, own, residual)
     if clustered is None:
