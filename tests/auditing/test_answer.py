@@ -230,3 +230,12 @@ def test_rows_of_one_employer_are_not_independent() -> None:
     assert clustered.estimate - clustered.low > 1.5 * (alone.estimate - alone.low)
     few = table.assign(employer=table["employer"] % 12)
     assert "clusters" in audit(few, cluster_by="employer").answer.alike.why
+
+
+def test_very_large_tables_have_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mutandis.auditing.answer.MOST_ROWS", 300)
+    found = audit(people(0))
+    assert found.answers == ()
+    assert "more" not in repr(found).splitlines()[1]
+    with pytest.raises(mm.MutandisError, match="400"):
+        found.groups()

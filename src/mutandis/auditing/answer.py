@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from mutandis.geometry.metric import Points
     from mutandis.report.chart import Picture
 
-__all__ = ["Answer", "answer"]
+__all__ = ["MOST_ROWS", "Answer", "answer"]
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -64,6 +64,8 @@ _TITLES = {
     "rests_on_worldview": "resting on the worldview",
     "explained": "explained by other attributes",
 }
+MOST_ROWS = 2_000_000
+"""The rows up to which a table is answered, which takes about 700 bytes of memory for each."""
 _REFITTED = 20_000  # rows up to which equations are refitted
 _TOGETHER = 20_000  # people whose neighbourhoods are summed at a time
 
@@ -290,9 +292,11 @@ def _clusters(plan: Plan) -> Rows | None:
     return np.unique(column.data, return_inverse=True)[1].astype(np.intp)
 
 
-def answer_ground(ground: Ground) -> Answer:
-    """Answer one ground of an audit from what was made for it."""
+def answer_ground(ground: Ground) -> Answer | None:
+    """Answer one ground of an audit from what was made for it; None for very large tables."""
     plan, world = ground.plan, ground.world
+    if len(plan.population) > MOST_ROWS:
+        return None
     binary = plan.outcome.kind.two_sided
     return answer(
         ground.study,

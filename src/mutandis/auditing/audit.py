@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.auditing.answer import groups_table, path_of, slices_table, words_of
+from mutandis.auditing.answer import MOST_ROWS, groups_table, path_of, slices_table, words_of
 from mutandis.auditing.case import Case, locate, open_case
 from mutandis.auditing.results import assess, evaluate
 from mutandis.config.schema import settle_interval
@@ -172,6 +172,11 @@ class Audit:
         Where several protected attributes are audited one by one, that of the first: ask each of
         `audit.parts`.
         """
+        if not self.answers:
+            raise PlanError(
+                f"Tables of up to {MOST_ROWS:,} rows are answered, and this one has "
+                f"{len(self.plan.population):,}. Ask for findings and counts, or audit a sample."
+            )
         return self.answers[0]
 
     def slices(self) -> Any:
