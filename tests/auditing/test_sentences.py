@@ -10,7 +10,7 @@ import pytest
 
 import mutandis as mm
 from mutandis.auditing.sentences import explain, explain_own_case, explain_small
-from mutandis.engine.methods import METHODS
+from mutandis.engine.tally import METHODS
 from mutandis.errors import PlanError
 from mutandis.verdicts.findings import Verdict
 from tests.tables import LOAN

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import mutandis as mm
 from mutandis.auditing.sentences import explain_small, explain_unfit
 from mutandis.auditing.support import SAMPLE, typical_radii
-from mutandis.engine.methods import METHODS
+from mutandis.engine.tally import METHODS
 from mutandis.errors import PlanError
 from mutandis.geometry.metric import Metric, Points
 

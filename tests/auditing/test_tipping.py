@@ -14,8 +14,7 @@ import pytest
 
 import mutandis as mm
 from mutandis.auditing.robustness import find_curve, find_tipping
-from mutandis.engine.methods import METHODS
-from mutandis.engine.tally import Sums
+from mutandis.engine.tally import METHODS, Sums
 from mutandis.errors import MutandisWarning, PlanError
 from mutandis.outcomes.intervals import INTERVALS
 from tests.oracle import Gower, Matched, Row, World, share, total

@@ -15,9 +15,8 @@ from mutandis.auditing.run import study_of
 from mutandis.data.columns import Numbers
 from mutandis.engine.engine import Engine
 from mutandis.engine.members import Lister
-from mutandis.engine.methods import METHODS
 from mutandis.engine.study import World
-from mutandis.engine.tally import Sums, average
+from mutandis.engine.tally import METHODS, Sums, average
 from mutandis.errors import MutandisWarning
 from tests.oracle import Gower, fractions, marked, nearest, total
 

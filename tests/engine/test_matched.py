@@ -17,10 +17,9 @@ from mutandis.data.attribute import Attribute, AttributeKind
 from mutandis.data.columns import Categories, Numbers
 from mutandis.engine.balance import SpaceFacts, draw_values
 from mutandis.engine.engine import Engine
-from mutandis.engine.methods import CST_MATCHED
 from mutandis.engine.pack import tally_arrays
 from mutandis.engine.study import World
-from mutandis.engine.tally import Matching
+from mutandis.engine.tally import CST_MATCHED, Matching
 from mutandis.errors import MutandisWarning
 from mutandis.geometry.embedding import Embedded
 from mutandis.geometry.index import Space

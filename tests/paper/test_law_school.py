@@ -12,7 +12,7 @@ import pytest
 import mutandis as mm
 from mutandis.data.formula import Formula
 from mutandis.data.population import Population
-from mutandis.engine.methods import METHODS
+from mutandis.engine.tally import METHODS
 from mutandis.replication.eaamo import RUNS
 
 if TYPE_CHECKING:

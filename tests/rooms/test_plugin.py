@@ -13,7 +13,7 @@ import pytest
 import mutandis as mm
 from mutandis import registry
 from mutandis.auditing.case import list_members
-from mutandis.engine.methods import METHODS
+from mutandis.engine.tally import METHODS
 from mutandis.errors import PlanError, SettingsError
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import false_discovery_control
 
-from mutandis.engine.methods import METHODS, Center
-from mutandis.engine.tally import Sums
+from mutandis.engine.tally import METHODS, Center, Sums
 from mutandis.outcomes.binary import REFUSED, BinaryKind
 from mutandis.outcomes.intervals import (
     INTERVALS,

@@ -15,8 +15,7 @@ import numpy as np
 from mutandis.auditing.sentences import answer_own_case, explain, explain_drawn, explain_own_case
 from mutandis.data.columns import Numbers, plain_value
 from mutandis.engine.members import Lister, Members
-from mutandis.engine.methods import CST_MATCHED, METHODS
-from mutandis.engine.tally import Pair
+from mutandis.engine.tally import CST_MATCHED, METHODS, Pair
 from mutandis.errors import PlanError, UnknownIdError, printable
 from mutandis.numeric.order import rank_ids
 from mutandis.verdicts.findings import weakest
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from mutandis.data.columns import Column
     from mutandis.data.population import Population
     from mutandis.engine.members import Listed
-    from mutandis.engine.methods import Method
+    from mutandis.engine.tally import Method
 
 __all__ = ["Case", "drawn_values", "list_members", "locate", "open_case"]
 

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.plan import Plan
     from mutandis.auditing.results import Ground
     from mutandis.data.population import Population
-    from mutandis.engine.methods import Method
-    from mutandis.engine.tally import Group, Tally
+    from mutandis.engine.tally import Group, Method, Tally
     from mutandis.geometry.index import Progress
     from mutandis.verdicts.findings import Findings
 

@@ -36,7 +36,7 @@ from mutandis.data.labels import PLAIN, Labels
 from mutandis.data.population import Population
 from mutandis.data.protection import Stratum, check_group_sizes
 from mutandis.decision.maker import required_columns
-from mutandis.engine.methods import METHODS, Method
+from mutandis.engine.tally import METHODS, Method
 from mutandis.errors import PlanError, printable
 from mutandis.frames import EncodedTable, open_frame
 from mutandis.geometry.distances import check_distance, distance_named

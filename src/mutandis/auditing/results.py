@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.engine.methods import METHODS
-from mutandis.engine.tally import Pair, too_small
+from mutandis.engine.tally import METHODS, Pair, too_small
 from mutandis.verdicts.compare import adjust, compare
 from mutandis.verdicts.findings import Findings, Verdict, join_findings
 
@@ -30,9 +29,8 @@ if TYPE_CHECKING:
     from mutandis.auditing.worldviews import WorldviewVerdicts
     from mutandis.data.population import Population
     from mutandis.engine.engine import Engine
-    from mutandis.engine.methods import Method
     from mutandis.engine.study import Study, World
-    from mutandis.engine.tally import Group, Tally
+    from mutandis.engine.tally import Group, Method, Tally
     from mutandis.outcomes.outcome import Comparison, Depth
 
 __all__ = [

@@ -43,9 +43,8 @@ if TYPE_CHECKING:
     from mutandis.auditing.results import Ground
     from mutandis.data.columns import Column
     from mutandis.data.population import Population
-    from mutandis.engine.methods import Method
     from mutandis.engine.study import Study
-    from mutandis.engine.tally import Group
+    from mutandis.engine.tally import Group, Method
     from mutandis.verdicts.findings import Findings
 
 __all__ = [

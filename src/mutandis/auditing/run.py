@@ -27,8 +27,8 @@ from mutandis.data.population import as_overlay, patch_rows
 from mutandis.decision.maker import compare_with_record, decide
 from mutandis.decision.rule import Rule
 from mutandis.engine.engine import Engine
-from mutandis.engine.methods import Center
 from mutandis.engine.study import Study, World
+from mutandis.engine.tally import Center
 from mutandis.errors import MutandisWarning, PlanError
 from mutandis.geometry.index import discard_progress
 from mutandis.mapped import arrays_in_files

@@ -14,14 +14,14 @@ from math import isnan
 from typing import TYPE_CHECKING, Any, Literal
 
 from mutandis.data.labels import PLAIN, Labels
-from mutandis.engine.methods import METHODS, Center
+from mutandis.engine.tally import METHODS, Center
 from mutandis.verdicts.findings import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from mutandis.auditing.plan import Plan
-    from mutandis.engine.methods import Method
+    from mutandis.engine.tally import Method
 
 __all__ = [
     "CHANCE",

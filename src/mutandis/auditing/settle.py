@@ -17,7 +17,7 @@ from mutandis.data.protection import (
 )
 from mutandis.decision.maker import BooleanMaker, LevelMaker
 from mutandis.decision.model import as_decision_maker, as_scoring_maker
-from mutandis.engine.methods import METHODS, Method
+from mutandis.engine.tally import METHODS, Method
 from mutandis.errors import PlanError
 from mutandis.outcomes import owner_of
 from mutandis.scm import Worldview

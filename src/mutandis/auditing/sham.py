@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
-    from mutandis.engine.methods import Method
+    from mutandis.engine.tally import Method
 
 __all__ = ["ShamAudits", "counted_by", "sham_audits"]
 

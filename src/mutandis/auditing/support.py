@@ -17,8 +17,7 @@ from mutandis.auditing.sentences import explain_small, explain_unfit, list_reaso
 from mutandis.data.attribute import AttributeKind
 from mutandis.data.columns import Numbers
 from mutandis.engine.matches import MATCHES
-from mutandis.engine.methods import Center
-from mutandis.engine.tally import Pair, too_small
+from mutandis.engine.tally import Center, Pair, too_small
 from mutandis.errors import PlanError
 from mutandis.numeric.order import rows_at_ranks
 
@@ -32,9 +31,8 @@ if TYPE_CHECKING:
     from mutandis.data.population import Population
     from mutandis.engine.engine import Engine
     from mutandis.engine.members import Members
-    from mutandis.engine.methods import Method
     from mutandis.engine.study import Study, World
-    from mutandis.engine.tally import Group, Tally
+    from mutandis.engine.tally import Group, Method, Tally
     from mutandis.geometry.metric import Metric, Points
     from mutandis.verdicts.findings import Findings
 

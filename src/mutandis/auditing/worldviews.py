@@ -20,7 +20,7 @@ from mutandis.config.schema import AS_GIVEN
 from mutandis.data.attribute import AttributeKind
 from mutandis.data.population import Population
 from mutandis.data.rows import ByRow
-from mutandis.engine.methods import METHODS
+from mutandis.engine.tally import METHODS
 from mutandis.errors import MutandisError, MutandisWarning, PlanError, printable
 from mutandis.scm.additive import Linear
 from mutandis.scm.categorical import Categorical

@@ -141,7 +141,7 @@ def run_with_bars(
 def summary_of(found: Audit) -> dict[str, Any]:
     """Return what a run prints as data: the headline, sham audits, cautions and all counts."""
     from mutandis.auditing.robustness import count_grades
-    from mutandis.engine.methods import CST_MATCHED
+    from mutandis.engine.tally import CST_MATCHED
 
     method, k = found.plan.settings.primary
     results, findings = found.results, found.results.headline
@@ -192,7 +192,7 @@ def headline_lines(found: Audit) -> Iterator[str]:
 
 def count_lines(found: Audit, title: str | None = None) -> Iterator[str]:
     """Yield cases with their share, and how many are significant before and after adjustment."""
-    from mutandis.engine.methods import METHODS
+    from mutandis.engine.tally import METHODS
 
     settings = found.plan.settings
     beyond = settings.measure.condition(settings.tau, worse=settings.worse)

@@ -306,7 +306,7 @@ def _published_lines(
 
 def _count_rows(table: CountTable, tests: Tests) -> Iterator[list[str]]:
     """Yield printed counts, each with ours in the line below."""
-    from mutandis.engine.methods import METHODS
+    from mutandis.engine.tally import METHODS
     from mutandis.replication.eaamo import KS
 
     found = table.ours(tests)

@@ -274,7 +274,7 @@ def _read(paths: Sequence[Path], *, trust_code: bool) -> dict[str, Worldview]:
 
 
 def _describe_comparison(found: WorldviewVerdicts, saved: Path | None) -> Iterator[str]:
-    from mutandis.engine.methods import METHODS
+    from mutandis.engine.tally import METHODS
 
     yield f"{METHODS[found.method].title}, k = {found.k}, under {len(found.names)} worldviews\n"
     for row in found.summary_records():

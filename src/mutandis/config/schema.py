@@ -50,7 +50,7 @@ from mutandis.config.fields import (
 from mutandis.config.worldview import PROTECTED, AnyWorldview
 from mutandis.data.labels import Labels
 from mutandis.data.protection import Combine, ComparedWith, Protection
-from mutandis.engine.methods import METHODS
+from mutandis.engine.tally import METHODS
 from mutandis.errors import PlanError, SettingsError, listed, shown, suggest
 from mutandis.geometry.distances import distance_named
 from mutandis.geometry.embedding import Scaling

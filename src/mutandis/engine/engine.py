@@ -19,11 +19,10 @@ from mutandis.data.protection import restrict_complainants
 from mutandis.engine.balance import DRAWS, Scale, SpaceFacts, draw_values
 from mutandis.engine.matched import compare_matched, reach_of
 from mutandis.engine.matches import MATCHES, Matcher, Matches, parts_for
-from mutandis.engine.methods import CST_MATCHED, Center
 from mutandis.engine.nearest import Spaces, people_of
 from mutandis.engine.pack import gather, pack, unpack
 from mutandis.engine.study import columns
-from mutandis.engine.tally import Group, Links, Nearest, Sums, Tally
+from mutandis.engine.tally import CST_MATCHED, Center, Group, Links, Nearest, Sums, Tally
 from mutandis.errors import MutandisWarning, PlanError
 from mutandis.geometry.distances import distance_named
 from mutandis.geometry.index import discard_progress
@@ -35,8 +34,8 @@ if TYPE_CHECKING:
 
     from mutandis.data.population import Population
     from mutandis.data.protection import Stratum
-    from mutandis.engine.methods import Method
     from mutandis.engine.study import Study, World
+    from mutandis.engine.tally import Method
     from mutandis.geometry.embedding import Embedded, Embedding
     from mutandis.geometry.index import Listing, Neighbourhoods, Progress, Space
     from mutandis.mapped import Rows

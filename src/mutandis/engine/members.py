@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.data.rows import ByRow
-from mutandis.engine.methods import Center
 from mutandis.engine.nearest import limits_of
-from mutandis.engine.tally import Pair
+from mutandis.engine.tally import Center, Pair
 from mutandis.geometry.index import group_rows
 
 if TYPE_CHECKING:
@@ -22,9 +21,8 @@ if TYPE_CHECKING:
     from mutandis.data.population import Population
     from mutandis.data.protection import Stratum
     from mutandis.engine.engine import Engine
-    from mutandis.engine.methods import Method
     from mutandis.engine.study import World
-    from mutandis.engine.tally import Links
+    from mutandis.engine.tally import Links, Method
     from mutandis.geometry.embedding import Embedded
     from mutandis.geometry.metric import Points
     from mutandis.mapped import Bools, Floats, Ints, Rows

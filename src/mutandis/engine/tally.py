@@ -1,4 +1,4 @@
-"""What is counted: exact sums of marks over groups, and the tally of all groups in one world.
+"""The methods, and what is counted: exact sums of marks, and the tally of groups in one world.
 
 A mark is an integer per row of the table: 1 for a refusal, the steps of a score, their square,
 1 for an outcome beyond a level. Groups sum several columns of marks at once.
@@ -7,12 +7,12 @@ A mark is an integer per row of the table: 1 for a refusal, the steps of a score
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
 from mutandis.data.rows import ByRow, group_equal, number_equal
-from mutandis.engine.methods import CST_MATCHED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.engine.methods import Method
     from mutandis.geometry.index import Neighbourhoods, RadiusCounts, Ties
     from mutandis.geometry.metric import Metric
     from mutandis.mapped import Bools, Floats, Ints, Rows
@@ -33,6 +32,60 @@ ROOM = 2**62
 _MANY = 10_000  # means from which on equal ones are computed once
 
 _T = TypeVar("_T")
+
+
+# --- the methods ----------------------------------------------------------------------------------
+#
+# The four of the paper differ in three choices only: where the test group is searched, whether the
+# neighbours count, and whether the search centers count. The matched comparison takes its test
+# group from the counterfactuals of the whole control group.
+
+
+class Center(Enum):
+    """Around whom the test group is searched."""
+
+    FACTUAL = "factual"
+    """The complainant's facts: all else equal (ceteris paribus)."""
+    COUNTERFACTUAL = "counterfactual"
+    """The complainant's counterfactual: changing what needs to be changed (mutatis mutandis)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    """A way to compare a complainant with people of the reference status."""
+
+    # for tables: short, and in words
+    name: str
+    title: str
+    center: Center = Center.COUNTERFACTUAL  # around whom the test group is searched
+    count_neighbours: bool = True  # whether the k nearest people count
+    count_centers: bool = False  # whether the own outcome and the counterfactual's count
+    matched: bool = False  # whether the test group holds the matches of the control group
+
+    @property
+    def needs_counterfactual(self) -> bool:
+        """Whether D^CF is needed."""
+        return self.center is Center.COUNTERFACTUAL
+
+    @property
+    def needs_counterfactual_outcome(self) -> bool:
+        """Whether a decision on the counterfactual is needed."""
+        return self.count_centers
+
+    @property
+    def has_tipping(self) -> bool:
+        """Whether a part of the effect can be tried: b() is not asked about people on the way."""
+        return self.needs_counterfactual and not self.count_centers
+
+
+ST = Method(name="st", title="ST", center=Center.FACTUAL)
+CST_WITHOUT = Method(name="cst_without", title="CST (w/o)")
+CST_WITH = Method(name="cst_with", title="CST (w/)", count_centers=True)
+CF = Method(name="cf", title="CF", count_neighbours=False, count_centers=True)
+CST_MATCHED = Method(name="cst_matched", title="CST (matched)", matched=True)
+
+METHODS = {method.name: method for method in (ST, CST_WITHOUT, CST_WITH, CF, CST_MATCHED)}
+"""All methods by name, in the order of the tables."""
 
 
 # --- sums -----------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.engine.engine import Engine
-    from mutandis.engine.methods import Method
+    from mutandis.engine.tally import Method
     from mutandis.geometry.embedding import Embedding
     from mutandis.geometry.index import Progress, Ties
     from mutandis.mapped import Rows

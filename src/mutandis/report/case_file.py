@@ -23,7 +23,7 @@ from mutandis.auditing.robustness import (
 from mutandis.data.columns import Numbers, plain_value
 from mutandis.decision.maker import DescribedMaker, describe_maker
 from mutandis.decision.rule import Rule
-from mutandis.engine.methods import METHODS, Center
+from mutandis.engine.tally import METHODS, Center
 from mutandis.errors import FormulaError
 from mutandis.numeric.order import order_of_ids
 from mutandis.report.case_model import (

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from mutandis.data.columns import jsonable
 from mutandis.data.labels import PLAIN, Labels
-from mutandis.engine.methods import METHODS
+from mutandis.engine.tally import METHODS
 from mutandis.errors import PlanError
 from mutandis.outcomes import measure_named
 from mutandis.outcomes.binary import SHARES

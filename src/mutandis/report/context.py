@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mutandis.decision.maker import required_columns
-from mutandis.engine.methods import CST_MATCHED
+from mutandis.engine.tally import CST_MATCHED
 from mutandis.report.formatting import listed, plural
 from mutandis.report.graph_plot import draw_worldview
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.plan import Plan
     from mutandis.data.labels import Labels
     from mutandis.data.protection import Protection
-    from mutandis.engine.methods import Method
+    from mutandis.engine.tally import Method
     from mutandis.outcomes.outcome import Words
     from mutandis.report.chart import Picture
     from mutandis.verdicts.findings import Findings

@@ -29,8 +29,7 @@ import numpy as np
 from mutandis.auditing.sentences import CHANCE, answer_own_case, describe_claim, explain_own_case
 from mutandis.config.schema import Settings
 from mutandis.data.columns import Numbers
-from mutandis.engine.methods import METHODS
-from mutandis.engine.tally import Pair
+from mutandis.engine.tally import METHODS, Pair
 from mutandis.report.case_model import (
     WITHHELD,
     Figures,

@@ -13,7 +13,7 @@ from mutandis.auditing.robustness import count_grades, rules_of
 from mutandis.auditing.sentences import answer_own_case
 from mutandis.data.attribute import AttributeKind
 from mutandis.data.columns import Categories, jsonable, plain_value
-from mutandis.engine.methods import CST_MATCHED
+from mutandis.engine.tally import CST_MATCHED
 from mutandis.numeric.order import rows_at_ranks
 from mutandis.report.context import ReportContext, draw_plan, read_by_decision, record_of
 from mutandis.report.formatting import as_yaml, count, listed, percent, value

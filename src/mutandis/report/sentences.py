@@ -14,7 +14,7 @@ from mutandis.auditing.robustness import summarise_grades
 from mutandis.auditing.sentences import explain_drawn, list_reasons
 from mutandis.auditing.sham import counted_by
 from mutandis.data.attribute import AttributeKind
-from mutandis.engine.methods import METHODS
+from mutandis.engine.tally import METHODS
 from mutandis.report.formatting import (
     MISSING,
     count,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
     from mutandis.data.population import Population
-    from mutandis.engine.methods import Method
+    from mutandis.engine.tally import Method
     from mutandis.verdicts.findings import Findings
 
 __all__ = ["Prevention", "RelabelRule", "study_prevention"]

@@ -12,7 +12,7 @@ import pytest
 
 import mutandis as mm
 from mutandis.auditing.robustness import find_tipping, find_with_part
-from mutandis.engine.methods import METHODS
+from mutandis.engine.tally import METHODS
 from mutandis.errors import PlanError
 from mutandis.report.context import ReportContext
 from mutandis.report.formatting import distance, signed

@@ -13,7 +13,7 @@ import numpy as np
 
 from mutandis.auditing.robustness import STEPS, find_with_part
 from mutandis.data.columns import Categories, Numbers, plain_value
-from mutandis.engine.methods import CST_MATCHED, METHODS
+from mutandis.engine.tally import CST_MATCHED, METHODS
 from mutandis.errors import PlanError
 from mutandis.numeric.order import order_of_ids
 from mutandis.report.case_file import case_document
