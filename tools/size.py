@@ -11,8 +11,10 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-# at most so many lines and files (None: as many as it takes), and lines of one file
-LIMITS = {"src/mutandis": (34_000, 160), "tests": (34_000, None)}
+# at most so many lines and files, and lines of one file: what there is, with hardly any room. They
+# are lowered with the code, until the goals are reached, and never raised
+LIMITS = {"src/mutandis": (49_000, 165), "tests": (41_800, 185)}
+GOALS = {"src/mutandis": "35,500 lines, 160 files", "tests": "34,000 lines"}
 LONGEST = 900
 
 
@@ -40,7 +42,7 @@ def _print_folder(folder: str) -> list[str]:
     for package, number in lines.most_common():
         print(f"{number:>8,} lines {files[package]:>4} files  {folder}/{package}")
     total, most, most_files = sum(length.values()), *LIMITS[folder]
-    print(f"{total:>8,} lines {len(length):>4} files  {folder}\n")
+    print(f"{total:>8,} lines {len(length):>4} files  {folder} (goal: {GOALS[folder]})\n")
     exceeded = [
         f"{folder}/{path} has {number:,} lines, the limit is {LONGEST:,}"
         for path, number in length.items()
@@ -48,7 +50,7 @@ def _print_folder(folder: str) -> list[str]:
     ]
     if total > most:
         exceeded.append(f"{folder} has {total:,} lines, the limit is {most:,}")
-    if most_files is not None and len(length) > most_files:
+    if len(length) > most_files:
         exceeded.append(f"{folder} has {len(length)} files, the limit is {most_files}")
     return exceeded
 
