@@ -188,13 +188,13 @@ def test_without_counterfactuals_st_is_what_it_is() -> None:
     assert ours["outcome_cf"].isna().all()
     expected = audit().findings("st", k=3).drop(columns="outcome_cf")
     assert ours.drop(columns="outcome_cf").equals(expected)
-    # nor is anybody matched, so that nobody is known to have a case of her own
+    # nor are people matched, so that no one is known to have a case of their own
     case = found.case(0)
     assert (case.own_case, case.outcome) == ("not known", "no")
-    assert "people were not matched to her own counterfactual" in case.explain()
+    assert "no people were matched to the complainant's own counterfactual" in case.explain()
 
 
-# --- her own case ------------------------------------------------------------------------------
+# --- the own case ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("direction", ["negative", "positive"])

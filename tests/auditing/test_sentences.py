@@ -106,27 +106,30 @@ def own(*, withheld: bool = False, **changes: Any) -> str:
 def test_a_case_of_ones_own() -> None:
     assert own() == (
         "Own case: yes. Complainant 44 was refused (outcome refused), although fewer than half of "
-        "the people most like her own counterfactual were refused (20.0%)."
+        "the people most like the complainant's own counterfactual were refused (20.0%)."
     )
     assert own(p_own=0.5, own_case=False) == (
         "Own case: no. Complainant 44 was refused (outcome refused), and not fewer than half of "
-        "the people most like her own counterfactual were refused (50.0%)."
+        "the people most like the complainant's own counterfactual were refused (50.0%)."
     )
     unknown = own(p_own=NAN, own_case=None)
     assert unknown.startswith("Own case: not known. Complainant 44 was refused (outcome refused),")
-    assert unknown.endswith("no people near enough to her own counterfactual to compare with.")
+    assert unknown.endswith(
+        "no people are near enough to the complainant's own counterfactual to compare with."
+    )
     unmatched = own(p_own=None, own_case=None)
-    assert unmatched.endswith("not matched to her own counterfactual in this audit.")
+    assert unmatched.endswith(
+        "no people were matched to the complainant's own counterfactual in this audit."
+    )
 
 
 def test_people_whose_application_was_granted_are_part_of_the_pattern_only() -> None:
     granted: dict[str, Any] = {"outcome": "granted", "own_case": False}
     assert own(**granted) == (
-        "Own case: no. Complainant 44 is part of the pattern: she herself was granted (outcome "
-        "granted)."
+        "Own case: no. Complainant 44 is part of the pattern, but was granted (outcome granted)."
     )
-    # of what chance may explain nobody is a part
-    alone = "Own case: no. Complainant 44 herself was granted (outcome granted)."
+    # no one is part of what chance may explain
+    alone = "Own case: no. Complainant 44 was granted (outcome granted)."
     for verdict in ("significant", "evidence", "no-evidence", "insufficient"):
         assert own(**granted, verdict=verdict) == alone
     # where there was no adjustment, significance is all that is claimed

@@ -658,7 +658,7 @@ def test_the_page_reads_as_a_whole() -> None:
     audit = audit_cloud(0)
     html = audit.case_file(some(audit, 1)[0], redact=True).to_html()
     assert "Case file, redacted" in html
-    assert "no row, value or distance of anybody but the complainant" in html
+    assert "no row, value or distance of other people" in html
     for gone in (
         'id="people"',
         'id="robustness"',

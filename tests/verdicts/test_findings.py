@@ -202,7 +202,7 @@ def test_a_case_reads_as_a_page() -> None:
     lines = str(case()).splitlines()
     answers = "\n".join(lines[3:7]).replace("\n  ", " ").splitlines()
     assert answers == [
-        "Pattern among people like her (st at k = 4): significant",
+        "Pattern among similar people (st at k = 4): significant",
         case().explain_own_case(),
     ]
     assert answers[1].startswith("Own case: not known. Complainant 8 was refused (outcome no), and")

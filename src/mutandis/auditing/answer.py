@@ -491,8 +491,8 @@ def answer(
     record = gap(outcome[study.people], outcome[study.reference], alpha=alpha)
     why = _insufficient(protected, reference, protected)
     if why:
-        nobody = np.zeros(protected, dtype=np.bool_)
-        return _refused(record, why, world, _nobody(nobody, nobody.astype(np.int16)), reference)
+        none = np.zeros(protected, dtype=np.bool_)
+        return _refused(record, why, world, _nobody(none, none.astype(np.int16)), reference)
     there = Surroundings(
         study=study, embedding=embedding, outcome=outcome, cluster=cluster, threads=threads
     )
@@ -579,7 +579,7 @@ def _refused(
 
 
 def _insufficient(protected: int, reference: int, comparable: int) -> str:
-    """Say why nothing can be estimated; empty where it can."""
+    """Explain why nothing can be estimated; empty where it can."""
     if comparable < LEAST or reference < LEAST:
         return (
             f"{comparable} comparable protected and {reference} reference people; at least "

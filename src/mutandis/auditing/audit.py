@@ -45,7 +45,7 @@ __all__ = ["Audit"]
 
 
 def _ignore(done: int, total: int) -> None:
-    """Report to nobody."""
+    """Report no progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -536,7 +536,7 @@ class Audit:
         path
             Where to write it, whole or not at all: a file that ends in .html, .json or .pdf.
         redact
-            Leave out everybody else: the complainant's own record stays, with verdicts and coarse
+            Leave out all other people: the complainant's own record stays, with verdicts and coarse
             shares of groups of at least ten people.
         """
         from mutandis.report.case_file import case_document

@@ -193,7 +193,7 @@ class Case:
         lines = [
             f"Complainant {self.id}: outcome {write(self.outcome)}, counterfactual {would_be}",
             *self._attribute_lines(),
-            f"Pattern among people like her ({method} at k = {k}): {verdict}",
+            f"Pattern among similar people ({method} at k = {k}): {verdict}",
             *wrap(self.explain_own_case(), width=96, subsequent_indent="  "),
             *self._result_lines(),
         ]

@@ -1,4 +1,4 @@
-"""Ready-made counterfactuals: a D^CF that somebody else computed, rows aligned with D."""
+"""Ready-made counterfactuals: a D^CF that was computed elsewhere, rows aligned with D."""
 
 from __future__ import annotations
 

@@ -354,7 +354,7 @@ def _no_bar(title: str) -> Report:  # noqa: ARG001
 
 
 def discard_report(done: int, total: int) -> None:
-    """Report to nobody."""
+    """Report no progress."""
 
 
 def _tracker(report: Report, plan: Plan) -> _Tracker:

@@ -38,7 +38,10 @@ __all__ = [
 
 Answer = Literal["yes", "no", "not known", "withheld"]
 
-_UNTOLD = "and what was decided on the people most like her own counterfactual is not told here"
+_UNTOLD = (
+    "and what was decided on the people most like the complainant's own counterfactual is not told "
+    "here"
+)
 # of more values than these, the range says more than a list
 _FEW = 8
 
@@ -206,9 +209,9 @@ def explain_own_case(result: Mapping[str, Any], plan: Plan, *, withheld: bool = 
         others = _own_matches(result, plan) if answer != "withheld" else _UNTOLD
         said = f"{who} {decided}, {others}"
     elif _has_pattern(result):
-        said = f"{who} is part of the pattern: she herself {decided}"
+        said = f"{who} is part of the pattern, but {decided}"
     else:
-        said = f"{who} herself {decided}"
+        said = f"{who} {decided}"
     return f"Own case: {answer}. {said[0].upper()}{said[1:]}.{_second_reading(result, plan)}"
 
 
@@ -221,9 +224,11 @@ def _has_pattern(result: Mapping[str, Any]) -> bool:
 
 def _own_matches(result: Mapping[str, Any], plan: Plan) -> str:
     if result["p_own"] is None:
-        return "and people were not matched to her own counterfactual in this audit"
+        return "and no people were matched to the complainant's own counterfactual in this audit"
     if isnan(result["p_own"]):
-        return "and there are no people near enough to her own counterfactual to compare with"
+        return (
+            "and no people are near enough to the complainant's own counterfactual to compare with"
+        )
     own = bool(result["own_case"])
     tau = plan.settings.tau
     return plan.words.own_matches(result["p_own"], has_case=own, worse=_worse(plan), tau=tau)
@@ -234,7 +239,7 @@ def _second_reading(result: Mapping[str, Any], plan: Plan) -> str:
     if result["outcome_cf"] is None:
         return ""
     decided = plan.words.counterfactual(result["outcome_cf"], result["outcome"])
-    return f" A second reading, given {_basis(plan)}: her counterfactual {decided}."
+    return f" A second reading, given {_basis(plan)}: the counterfactual {decided}."
 
 
 # --- reasons and values --------------------------------------------------------------------------

@@ -202,7 +202,7 @@ def _restrict_to_reference(
 def _assign(
     reference: Plan, statuses: Sequence[tuple[NDArray[Any], int]], rng: np.random.Generator
 ) -> tuple[Plan, NDArray[np.intp]]:
-    """Give random rows the protected statuses; also return the complainants that are compared."""
+    """Assign protected statuses at random; also return the complainants that are compared."""
     names = [each.attribute for each in reference.protections]
     columns = [reference.population.categories(name) for name in names]
     codes = np.column_stack([column.codes for column in columns])

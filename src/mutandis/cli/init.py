@@ -147,9 +147,9 @@ decision: {rule: "AnnualSalary + 5 * AccountBalance > 225000"}
 ks: [15, 30, 50, 100]
 """
 _METHODS = (
-    "ST compares each woman with men like her; CST with men like the man she would have been, "
+    "ST compares each woman with similar men; CST with men similar to the woman's counterfactual, "
     "without (w/o) or with (w/) the two of them counted in; CF compares only those two. CST "
-    "(matched), the headline of the report, compares the k women most like her with the men whom "
+    "(matched), the headline of the report, compares the k most similar women with the men whom "
     "those women would have been. What remains after adjustment is prima facie evidence, given "
     "this worldview: it is not proof."
 )

@@ -597,7 +597,7 @@ class DecisionSection(FileSection):
     ] = ""
     """An address, or a mapping with `url` and further settings."""
     recorded: bool = False
-    """Nobody can be asked again: there are only recorded decisions."""
+    """Only recorded decisions are available: no model or person can be asked."""
     threshold: _Threshold | None = None
     """The answer is a score, and this the border."""
     favourable: Literal["above", "below"] = "above"
@@ -614,7 +614,7 @@ class DecisionSection(FileSection):
 
     @classmethod
     def check(cls, written: Any) -> None:
-        """Refuse a decision by nobody or by two, and keys of another kind."""
+        """Refuse a decision without a maker or with two, and keys of another kind."""
         kind = kind_of_maker(written) if isinstance(written, dict) else "recorded"
         what, further = _KINDS.get(kind, (f"a decision by {kind}", _MODELLED))
         check_keys(written, {kind: True, **dict.fromkeys(further, False)}, what, "")

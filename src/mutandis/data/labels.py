@@ -31,7 +31,7 @@ class Labels:
     Parameters
     ----------
     outcome
-        What was decided, as it follows "she was": {"negative": "refused", "positive": "granted"}.
+        What was decided, as it follows "was": {"negative": "refused", "positive": "granted"}.
     columns
         The label of a column, by its name.
     levels
@@ -71,7 +71,7 @@ class Labels:
         return bool(self.outcome or self.columns or self.levels or self.statuses)
 
     def decided(self, is_negative: bool) -> str:  # noqa: FBT001
-        """State what was decided on a person, as it follows "she was"."""
+        """State what was decided on a person, as it follows "was"."""
         which = "negative" if is_negative else "positive"
         return self.outcome.get(which, _OUTCOME[which])
 
@@ -176,8 +176,8 @@ def _read_outcome(given: Any) -> Mapping[str, str]:
         if key not in _OUTCOME:
             raise PlanError(
                 f"Labels of the outcome have no key {shown(key)}.{suggest(key, _OUTCOME)} "
-                "Give negative and positive, as they follow 'she was': {'negative': 'refused a "
-                "loan', 'positive': 'granted a loan'}."
+                "Give negative and positive, as they follow 'was': {'negative': 'refused a loan', "
+                "'positive': 'granted a loan'}."
             )
     if len(set({**_OUTCOME, **words}.values())) < len(_OUTCOME):
         raise PlanError("Both outcomes have the same label. Give each a label of its own.")

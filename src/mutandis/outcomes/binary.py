@@ -322,7 +322,7 @@ class BinaryWords(Words):
         half = f"{'fewer' if worse else 'more'} than half"
         how_many = f"although {half}" if has_case else f"and not {half}"
         return (
-            f"{how_many} of the people most like her own counterfactual were "
+            f"{how_many} of the people most like the complainant's own counterfactual were "
             f"{self.labels.negative} ({own:.1%})"
         )
 
@@ -330,7 +330,7 @@ class BinaryWords(Words):
         same = self._is_negative(value) == self._is_negative(own)
         return (
             f"would have been {self.decided(value)} (outcome {self.value(value)}), "
-            f"{'as she was' if same else 'unlike her'}"
+            f"{'like' if same else 'unlike'} the complainant"
         )
 
 

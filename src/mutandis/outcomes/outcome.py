@@ -498,7 +498,7 @@ class Words(ABC):
         by = f" by more than τ = {tau:g}" if tau else ""
         return (
             f"{'' if has_case else 'not '}{'worse' if worse else 'better'} than {self.theirs} of "
-            f"the people most like her own counterfactual{by} ({self.own_shown(own)})"
+            f"the people most like the complainant's own counterfactual{by} ({self.own_shown(own)})"
         )
 
     def own_shown(self, own: float) -> str:

@@ -249,7 +249,7 @@ class ScoreKind(Kind):
         .. math:: \nu = \frac{(v_c / n_c + v_t / n_t)^2}
                   {(v_c / n_c)^2 / (n_c - 1) + (v_t / n_t)^2 / (n_t - 1)}
 
-        degrees of freedom. Where nobody differs from the others in either group, the interval has
+        degrees of freedom. Where all values within each group are equal, the interval has
         no width and is marked as degenerate. Groups that count as fewer than 15 people are not
         tested.
 

@@ -209,7 +209,7 @@ INTERSECTION = Run(
 
 
 def find_counterfactuals(run: Run, table: pd.DataFrame) -> pd.DataFrame:
-    """Compute D^CF: everybody has the reference value, and the equations move what it causes."""
+    """Compute D^CF: all rows have the reference value, and the equations move what it causes."""
     moved = table.copy()
     moved[run.protected] = run.reference
     for name, equation in run.equations.items():

@@ -102,7 +102,7 @@ def to_pdf(html: str) -> bytes:
 
 
 def pdf_unavailable() -> str | None:
-    """Say why no PDF file can be made here, and what to install; None where one can be made."""
+    """Explain why no PDF file can be made, and what to install; None where one can be made."""
     try:
         _weasyprint()
     except MutandisError as error:

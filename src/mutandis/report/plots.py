@@ -55,7 +55,7 @@ def plot_curve(points: Sequence[CurvePoint], *, threshold: float, symbol: str = 
     sides = (20 + room_for(labels.values()), 8, 420, 150)
     last = points[-1].part
     frame = Frame(chart, sides, (-0.02, last + 0.02), (low - room, high + room))
-    # interrupted where there was nobody to compare with
+    # interrupted where there was no one to compare with
     starts = [i for i, row in enumerate(known) if not i or row[0] - known[i - 1][0] > 1.5 * _STEP]
     runs = [known[a:b] for a, b in zip(starts, [*starts[1:], len(known)], strict=True)]
     for run in runs:

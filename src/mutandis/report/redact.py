@@ -59,7 +59,7 @@ _BANDS = 20
 # places are floats, and thirds of them do not add up to the last bit
 _NEARLY = 1e-6
 
-_NOBODY = "This file has no row, value or distance of anybody but the complainant."
+_NO_ROWS = "This file has no row, value or distance of other people."
 _GROUPS = (
     f"About others it tells verdicts on groups of at least {LEAST} people. Shares are given in "
     f"bands at least {LEAST} people wide, sizes are rounded down to tens, and the changes in the "
@@ -67,7 +67,7 @@ _GROUPS = (
 )
 _LEFT_OUT = (
     f"Groups that differ by fewer than {LEAST} people from one that is told are left out. What is "
-    "withheld depends on who is in a group, and never on anybody's outcome."
+    "withheld depends on who is in a group, and never on outcomes."
 )
 
 
@@ -81,7 +81,7 @@ class People:
     @classmethod
     def of(cls, members: Members) -> People:
         people = ~members.is_center
-        # who is matched to several people holds several places: nobody may count as more than one
+        # who is matched to several people holds several places: no one may count as more than one
         place = members.place / max(1.0, members.place[people].max(initial=0.0))
         return cls(
             places=dict(zip(members.ids[people].tolist(), place[people].tolist(), strict=True)),
@@ -100,8 +100,8 @@ class People:
         """Return whether these are the same people, or at least ten are in one group alone."""
         if self.places == other.places:
             return True
-        everybody = self.places.keys() | other.places.keys()
-        apart = fsum(abs(self.places.get(i, 0.0) - other.places.get(i, 0.0)) for i in everybody)
+        everyone = self.places.keys() | other.places.keys()
+        apart = fsum(abs(self.places.get(i, 0.0) - other.places.get(i, 0.0)) for i in everyone)
         return apart < _NEARLY or apart > LEAST - _NEARLY
 
     def band(self) -> str:
@@ -170,7 +170,7 @@ def redact_case(document: CaseDocument, whole: Case, cases: Sequence[Case]) -> C
         whole_table="",
         assumptions=assumptions_of(audit, counts=False),
         limits=limits_of(audit, parts, primary.verdict, counts=False),
-        redaction=Redaction(redacted=True, least=LEAST, sentences=(_NOBODY, _GROUPS, _LEFT_OUT)),
+        redaction=Redaction(redacted=True, least=LEAST, sentences=(_NO_ROWS, _GROUPS, _LEFT_OUT)),
         provenance={
             "versions": document.provenance["versions"],
             "settings": {name: settings[name] for name in settings if name in kept},
@@ -244,7 +244,7 @@ def _group(full: GroupList | None, people: People | None) -> GroupList | None:
 
 
 def _movements(movements: Sequence[Movement], population: Population) -> tuple[Movement, ...]:
-    """Round what comes from equations that were fitted to everybody."""
+    """Round what comes from equations that were fitted to everyone."""
     digits = {each.attribute: _digits(population, each.attribute) for each in movements}
     rounded = [_round_change(each, digits[each.attribute]) for each in movements]
     after = {each.attribute: each.counterfactual for each in rounded}
@@ -299,7 +299,7 @@ def _round(number: float | None, digits: int) -> float | None:
 
 
 def _own_case(case: Case, row: Figures) -> OwnCase:
-    """Tell the own outcome and the counterfactual's; those most like it are too few."""
+    """Describe the own outcome and the counterfactual's; those most like it are too few."""
     result, plan = case.own_result(), case.audit.plan
     if row.verdict == WITHHELD:  # then no part in a pattern is told either
         result["verdict"] = Verdict.NO_EVIDENCE

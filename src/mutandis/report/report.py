@@ -219,7 +219,7 @@ def _statuses(context: ReportContext) -> Iterator[tuple[str, NDArray[np.intp]]]:
         ground = context.labels.column(part)
         label = f"Compared with, on {ground}" if part else f"Compared with: {context.others}"
         yield label, audit.study.reference
-    yield "Everybody in the table", np.arange(len(plan.population))
+    yield "All people in the table", np.arange(len(plan.population))
 
 
 def _status(context: ReportContext, label: Any) -> str:

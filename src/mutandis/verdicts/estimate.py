@@ -96,7 +96,7 @@ class Regressors:
 def _level_columns(
     codes: Ints, counts: Ints, levels: Sequence[int], start: int
 ) -> tuple[tuple[Ints, ...], int]:
-    """Give each level a column; the rarest of too many share one per attribute."""
+    """Assign a column to each level; the rarest of too many share one per attribute."""
     room = max(2 * len(levels), _COLUMNS - start)
     columns = []
     for place, number in enumerate(levels):
