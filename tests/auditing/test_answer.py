@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -129,6 +130,15 @@ def _t(freedom: float) -> float:
 def harmed() -> mm.Audit:
     """Audit a table in which women are refused far more often than men like them."""
     return audit(people(1, rows=1500, harm=1.5), counterfactuals=raised(people(1, rows=1500)))
+
+
+def test_only_what_was_looked_for_is_said_to_be_out_of_reach() -> None:
+    answer = harmed().answer
+    unknown = replace(answer.gap, verdict="not shown", could_find=None)
+    found = replace(answer, gap=unknown, alike=replace(unknown))
+    verdicts = {title: verdict for title, _, verdict in found.rows()}
+    assert verdicts["on record"] == "not shown"
+    assert verdicts["alike on record"] == "not shown, and no difference could have been shown"
 
 
 def test_harm_is_found_from_the_table_to_people() -> None:

@@ -103,6 +103,27 @@ def test_every_column_is_taken_for_something(tmp_path: Path) -> None:
     assert "TO BE ARGUED" in text
 
 
+@pytest.mark.parametrize("code", [-9, -999, 99, 9999])
+def test_a_number_far_from_all_others_may_be_a_code(code: int) -> None:
+    children = np.array([0, 1, 2, 3, 0, 1, 2, 3, code, code, 0, 1] * (ROWS // 12))
+    text = text_of(table(children=children))
+    assert f"{code} in 10 rows: a code for missing values?" in text
+    assert f"`missing_text: ['{code}'], missing: drop`" in comments(text)
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        [*range(ROWS - 1), 9999],  # once: one person
+        [*range(100 - ROWS, 100)],  # in line with the others
+        [0, 999] * (ROWS // 2),  # two values
+        [*range(ROWS - 2), 1000, 1000],  # not nines
+    ],
+)
+def test_other_numbers_are_no_codes(numbers: list[int]) -> None:
+    assert "code" not in text_of(table(points=numbers))
+
+
 def test_a_column_that_is_called_so_is_the_id(tmp_path: Path) -> None:
     numbers = np.random.default_rng(1).choice(10**6, ROWS, replace=False)
     # another number in every row may be an amount

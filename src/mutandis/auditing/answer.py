@@ -224,6 +224,8 @@ class Answer:
             return f"insufficient: {effect.why}"
         if effect.verdict != "not shown":
             return effect.verdict
+        if effect is not self.alike and effect is not self.worldview:  # no power is computed
+            return "not shown"
         if effect.could_find is None:
             return "not shown, and no difference could have been shown"
         return f"not shown; could have shown {self.words.size(effect.could_find)}"

@@ -365,6 +365,6 @@ def _of_outcomes(audit: Audit) -> Iterator[str]:
         )
     if audit.disagreement == 0:
         yield (
-            "b() decides every row as it is on record. If it was fitted to the record, what it "
-            "says about counterfactuals is not a second opinion."
+            "b() reproduces every recorded decision. If it was fitted to the record, what it says "
+            "about counterfactuals is not independent evidence."
         )

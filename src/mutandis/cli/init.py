@@ -114,6 +114,8 @@ def _next_steps(data: str, out: Path, text: str) -> Iterator[str]:
     from mutandis.config.schema import FILL_IN
 
     yield f"Wrote {out}. Look at the lines marked EDIT 1 and EDIT 2."
+    if "a code for missing values?" in text:
+        yield "Some numbers look like codes for missing values: it says which, and what to do."
     lines = [line for line in text.splitlines() if FILL_IN in line]
     blank = [
         name

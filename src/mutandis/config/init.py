@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import pandas as pd
+    from numpy.typing import NDArray
 
 __all__ = ["draft_config"]
 
@@ -60,6 +61,8 @@ EDIT 2. Then let `mutandis check` look at it, strike what people should not be c
 argue about the worldview before any result is seen."""
 _MISSING = """Some values are missing (see below). `missing: drop` leaves such rows out and counts
 them; `missing: error` refuses them."""
+_CODED = """Some numbers look like codes for missing values (see below). If they are, add here, for
+a CSV file: `missing_text: ['{code}'], missing: drop`; otherwise people are compared on them."""
 _PROTECTED_LINE = """EDIT 2. Who may have been treated worse: the attribute, the protected value,
 and the value they are compared with. Without `value`, all others are protected."""
 _COMPARED = """What people are compared on: people who are alike in these should be treated alike.
@@ -89,6 +92,7 @@ class _Column:
     common: Any = None  # the most frequent one
     whole: bool = False
     lowest: float = float("-inf")
+    code: tuple[int, int] | None = None  # a number like -999, and how many rows have it
     role: str = ""  # id, outcome, protected, a kind of attribute; empty: left out
     why: str = ""
 
@@ -175,7 +179,21 @@ def _look(name: str, column: pd.Series[Any]) -> _Column:
         found.levels = tuple(sorted(plain(value) for value in counted.index.tolist()))
     if len(numbers):
         found.lowest = float(numbers.min())
+        found.code = _find_code(numbers)
     return found
+
+
+def _find_code(numbers: NDArray[np.float64]) -> tuple[int, int] | None:
+    """Find a number such as -999 or 99, farther from all others than these are from each other."""
+    values, counts = np.unique(numbers, return_counts=True)
+    if len(values) < 3:
+        return None
+    for place, others in ((0, values[1:]), (-1, values[:-1])):
+        value, gap = values[place], np.abs(values[place] - others).min()
+        nines = re.fullmatch(r"-9+|99+", f"{value:.0f}") if value % 1 == 0 else None
+        if nines and counts[place] > 1 and gap > others[-1] - others[0]:
+            return int(value), int(counts[place])
+    return None
 
 
 def _kind_of(column: pd.Series[Any]) -> str:
@@ -268,6 +286,9 @@ def _guess(column: _Column) -> None:
             column.leave_out(reason)
             return
     notes = [f"{column.missing:,} values are missing"] if column.missing else []
+    if column.code is not None:
+        value, number = column.code
+        notes.append(f"{value} in {number:,} rows: a code for missing values?")
     if column.distinct == 2 or column.kind != "number":
         column.role = "nominal"
     elif column.whole and few:
@@ -368,6 +389,9 @@ def _data_lines(columns: Sequence[_Column], data: Mapping[str, Any]) -> list[str
     if any(each.missing for each in columns if each.role not in {"", "id"}):
         comments = _comment(_MISSING)
         entries["missing"] = "drop"
+    coded = next((each.code[0] for each in _compared(columns) if each.code), None)
+    if coded is not None:
+        comments += _comment(_CODED.format(code=coded))
     return [*comments, f"data: {write_flow(entries)}"]
 
 

@@ -134,7 +134,7 @@ def captioned_worldview(context: ReportContext) -> CaptionedPicture | None:
         return None
     outcome = column(plan.outcome.column)
     reads = (
-        f"What the decision on {outcome} reads is not known here; broken arrows come from what "
+        f"What the decision (“{outcome}”) reads is not known here; broken arrows come from what "
         "people are compared on."
     )
     if read_by_decision(plan):

@@ -108,8 +108,8 @@ def _asked(context: ReportContext) -> str:
     plan, number = context.plan, len(context.headline)
     better = "" if context.worse else " Better treatment was looked for, not worse."
     return (
-        f"{plural(len(plan.population), 'decision')} on "
-        f"{context.labels.column(plan.outcome.column)} were examined. "
+        f"{plural(len(plan.population), 'decision')} "
+        f"(“{context.labels.column(plan.outcome.column)}”) were examined. "
         f"{context.count_people(number)} (the complainants) "
         f"{'was' if number == 1 else 'were each'} compared with "
         f"{context.others}. {context.words.counts}{_COMBINED[plan.combine]}{better}"
