@@ -34,24 +34,35 @@ COPIED = ("benchmarks", "docs", "examples", "src", "tests", "tools")
 GOLDEN = "tests/golden/test_golden.py"
 # the tests of each module, the quickest first
 MODULES: dict[str, tuple[str, ...]] = {
-    "auditing/robustness.py": ("tests/auditing/test_tipping.py", GOLDEN),
+    "auditing/robustness.py": (
+        "tests/auditing/test_tipping.py", "tests/auditing/test_robustness.py",
+    ),
+    "auditing/results.py": ("tests/auditing/test_kept_findings.py", GOLDEN),
     "verdicts/compare.py": ("tests/verdicts/test_compare.py", GOLDEN),
-    "verdicts/findings.py": ("tests/verdicts/test_findings.py", GOLDEN),
-    "engine/tally.py": ("tests/engine/test_groups.py", GOLDEN),
+    "verdicts/findings.py": (
+        "tests/verdicts/test_findings.py", "tests/auditing/test_kept_findings.py",
+    ),
+    "verdicts/estimate.py": ("tests/verdicts/test_scales.py", "tests/auditing/test_answer.py"),
+    "verdicts/scales.py": ("tests/verdicts/test_scales.py", "tests/auditing/test_answer.py"),
+    "engine/tally.py": ("tests/engine/test_tally.py", "tests/engine/test_groups.py", GOLDEN),
+    "engine/matched.py": ("tests/engine/test_matched.py", GOLDEN),
     "outcomes/intervals.py": ("tests/outcomes/test_intervals.py", GOLDEN),
-    "outcomes/ordered.py": (GOLDEN, "tests/auditing/test_ordered.py"),
-    "engine/matched.py": (GOLDEN, "tests/engine/test_matched.py"),
-    "outcomes/score.py": (GOLDEN, "tests/auditing/test_scores.py"),
-    "config/schema.py": ("tests/config", "tests/auditing/test_audit_plan.py", "tests/test_api.py"),
-    "data/protection.py": ("tests/engine/test_spaces.py", GOLDEN),
-    "store/results_folder.py": (
-        "tests/cli/test_case_command.py", "tests/store/test_output_folder.py",
-        "tests/store/test_saved_audit.py", "tests/store/test_verification.py",
+    "outcomes/ordered.py": ("tests/auditing/test_ordered.py", GOLDEN),
+    "outcomes/score.py": ("tests/auditing/test_scores.py", GOLDEN),
+    "config/schema.py": (
+        "tests/config/test_schema.py", "tests/auditing/test_audit_plan.py", "tests/config",
+    ),
+    "data/protection.py": (
+        "tests/data/test_protection.py", "tests/engine/test_spaces.py", GOLDEN,
     ),
     "store/saved_audit.py": ("tests/store/test_saved_audit.py", GOLDEN),
-    "rooms/signing.py": ("tests/rooms/test_signing.py",),
+    "store/results_folder.py": (
+        "tests/store/test_output_folder.py", "tests/store/test_saved_audit.py",
+        "tests/store/test_verification.py", "tests/cli/test_case_command.py",
+    ),
     "store/verification.py": ("tests/store/test_verification.py",),
-    "report/redact.py": ("tests/report/test_redact.py", "tests/cli/test_case_command.py"),
+    "report/redact.py": ("tests/cli/test_case_command.py", "tests/report/test_redact.py"),
+    "rooms/signing.py": ("tests/rooms/test_signing.py",),
 }  # fmt: skip
 _PYTEST = ("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not slow")
 _SECONDS = 300

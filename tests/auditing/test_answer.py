@@ -90,6 +90,17 @@ def test_people_alike_on_record_are_compared_by_definition(seed: int) -> None:
             assert column["estimate"] == pytest.approx(slow.average(here)[0], abs=1e-9)
 
 
+def test_rare_levels_have_no_slice() -> None:
+    table = people(0)
+    table["city"] = np.where(np.arange(len(table)) % 20, "a", "b")
+    found = audit(table)
+    slices = found.slices()
+    (row,) = slices[slices["attribute"] == "city"].to_dict("records")
+    kept = table[table["woman"] == 1].iloc[np.flatnonzero(found.answer.people.comparable)]
+    assert (row["slice"], row["n"]) == ("a", (kept["city"] == "a").sum())
+    assert 0 < (kept["city"] == "b").sum() < 30
+
+
 def test_counterfactuals_are_compared_by_definition() -> None:
     table = people(7)
     slow, found = oracle(table, raised(table)), audit(table, counterfactuals=raised(table))

@@ -19,7 +19,8 @@ import mutandis as mm
 from mutandis.auditing.provenance import hash_population
 from mutandis.engine.tally import Sums
 from mutandis.outcomes.intervals import INTERVALS
-from mutandis.report.redact import LEAST, People
+from mutandis.report.case_model import Cause, Movement
+from mutandis.report.redact import LEAST, People, _movements
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -616,9 +617,62 @@ def test_figures_do_not_tell_which_of_several_grounds_is_the_weakest() -> None:
         document = audit.case_file(who, redact=True)
         (row,) = document.figures
         assert (row.p_control, row.p_test) == ("withheld", "withheld")
+        assert "against withheld" not in document.verdict.sentence
         shown = [group.share for part in document.parts for group in part.groups]
         looked += row.verdict != "withheld" and "withheld" not in shown
     assert looked
+
+
+def test_the_headline_has_the_bands_where_they_are_told() -> None:
+    audit = audit_cloud(0)
+    told = 0
+    for who in some(audit, 6):
+        document = document_of(audit, who, redact=True)
+        row = document.primary
+        assert (row.method, row.k) == ("cst_without", 30)
+        assert row.title == document_of(audit, who, redact=False).primary.title
+        if "withheld" not in {row.p_control, row.p_test}:
+            told += 1
+            assert f"{row.p_control} of the control group" in document.verdict.sentence
+            assert f"against {row.p_test} of the test group" in document.verdict.sentence
+    assert told
+
+
+def test_a_change_that_rounds_to_nothing_has_no_sign() -> None:
+    table = cloud(6, rows=200)
+    audit = audit_table(
+        table, worldview=mm.Worldview({"salary": mm.Stated("50 + 0.0001 * woman")}), ks=(30,)
+    )
+    who = some(audit, 1)[0]
+    full, redacted = both(audit, who)
+    changes = [
+        [m["change"] for m in data["parts"][0]["movements"] if m["attribute"] == "salary"]
+        for data in (full, redacted)
+    ]
+    assert changes == [[pytest.approx(-0.0001, abs=1e-9)], [0]]
+    text = document_of(audit, who, redact=True).to_json()
+    assert not re.search(r"-0\.0\b", text)
+
+
+def test_rounded_draws_are_added_up_and_the_commonest_come_first() -> None:
+    population = audit_cloud(0).plan.population  # the standard deviation of salaries is near 8
+    movement = Movement(
+        attribute="salary",
+        compared=True,
+        factual=50.0,
+        counterfactual=53.21,
+        change=3.21,
+        how="total",
+        drawn=((53.21, 0.25), (51.0, 0.25), (53.19, 0.25), (56.0, 0.25)),
+        causes=(Cause(parents=("woman",), before=1, after=0, amount=3.214),),
+        remainder=-0.004,
+    )
+    (rounded,) = _movements((movement,), population)
+    assert rounded.change == pytest.approx(3.2)
+    assert rounded.counterfactual == pytest.approx(53.2)
+    assert rounded.drawn == ((pytest.approx(53.2), 0.5), (51.0, 0.25), (56.0, 0.25))
+    assert rounded.causes[0].amount == pytest.approx(3.2)
+    assert rounded.remainder == 0
 
 
 def test_groups_of_fewer_than_ten_people_are_not_told() -> None:

@@ -16,14 +16,16 @@ from mutandis.engine.study import World
 from mutandis.engine.tally import Group, Sums
 from mutandis.errors import PlanError
 from mutandis.outcomes.binary import REFUSED
-from mutandis.outcomes.intervals import Interval
-from mutandis.outcomes.measures import RISK_DIFFERENCE
+from mutandis.outcomes.intervals import Bounds, Interval
+from mutandis.outcomes.measures import MEASURES, RISK_DIFFERENCE
 from mutandis.outcomes.outcome import Comparison, Rule
 from mutandis.verdicts.findings import (
     COLUMNS,
     Findings,
+    Robustness,
     Verdict,
     join_findings,
+    weakest,
 )
 
 RULE = Rule(
@@ -121,7 +123,94 @@ def test_columns_in_their_order() -> None:
     assert columns["n_control"].tolist() == [4] * 5
     assert columns["rows_test"].tolist() == [5] * 5
     assert columns["radius_control"].tolist() == [0.25, 0.5, 0.75, 1, 1.25]
+    assert columns["verdict"].tolist() == findings().verdicts().tolist()
+    assert columns["own_case"].tolist() == [None] * 5
+    assert np.isnan(columns["p_own"]).all()
     assert findings(outcome_cf=None).columns()["outcome_cf"].tolist() == [None] * 5
+
+
+def test_columns_of_own_cases_and_robustness_where_they_are_known() -> None:
+    own, shares = np.array([True, False, None, False, True]), np.array([0.1, 0.2, np.nan, 0.4, 0.5])
+    grade = np.array([None, "fragile", "sensitive", "robust", None])
+    known = findings(
+        own_case=own,
+        p_own=shares,
+        verdict_share=np.array([np.nan, 0.89, 0.9, 1, np.nan]),
+        robustness=Robustness(
+            tipping=shares,
+            grade=grade,
+            line=np.array([None, "a", "b", "c", None]),
+            worldviews={"stays_under": np.arange(5)},
+        ),
+    )
+    columns = known.columns()
+    assert tuple(columns) == (
+        *COLUMNS,
+        *("verdict_share", "fragile", "tipping", "grade", "robustness", "stays_under"),
+    )
+    assert columns["own_case"].tolist() == own.tolist()
+    assert columns["p_own"] is shares
+    assert columns["fragile"].tolist() == [False, True, False, False, False]
+    assert columns["grade"].tolist() == grade.tolist()
+    assert columns["robustness"].tolist() == [None, "a", "b", "c", None]
+    assert columns["stays_under"].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_columns_of_a_ratio_with_and_without_bounds() -> None:
+    assert not findings().measured()
+    ratio = findings(measure=MEASURES["risk-ratio"])
+    columns = ratio.measured()
+    assert list(columns) == ["risk_ratio", "risk_ratio_low", "risk_ratio_high"]
+    np.testing.assert_allclose(columns["risk_ratio"], [1, 2, 3, np.inf, 1 / 3])
+    assert np.isnan([columns["risk_ratio_low"], columns["risk_ratio_high"]]).all()
+    bounds = Bounds(low=np.arange(5.0), high=np.arange(5.0) + 9)
+    comparison = ratio.comparison
+    interval = replace(comparison.interval, measured=bounds)
+    bounded = replace(ratio, comparison=replace(comparison, interval=interval)).columns()
+    assert bounded["risk_ratio_low"].tolist() == [0, 1, 2, 3, 4]
+    assert bounded["risk_ratio_high"].tolist() == [9, 10, 11, 12, 13]
+
+
+def test_the_largest_p_value_with_which_a_verdict_stays() -> None:
+    # of those that remain after adjustment, the largest; α where adjustment removes them
+    by_hand = [np.inf, np.inf, 0.05, 0, np.inf]
+    assert findings().p_value_bound().tolist() == by_hand
+    everybody = findings(q_value=np.zeros(5))
+    assert everybody.p_value_bound().tolist() == [np.inf, np.inf, 0.04, 0.04, np.inf]
+
+
+def test_the_weakest_evidence_by_hand() -> None:
+    against = np.array([[0.1, 0.3, 0.2], [0.2, 0.1, 0.2]])
+    assert weakest(against, worse=True).tolist() == [0, 1, 0]
+    assert weakest(against, worse=False).tolist() == [1, 0, 0]
+
+
+def test_joined_findings_have_the_groups_of_the_weakest_attribute() -> None:
+    first = findings(verdict_share=np.full(5, 0.95))
+    second = findings(
+        control=group([4, 4, 1, 4, 4], 4),
+        test=group([0, 0, 1, 0, 0], 4),
+        outcome_cf=None,
+        comparison=replace(first.comparison, delta_p=np.array([1, 1, 0, 1.5, 1.0])),
+    )
+    parts = {"a": first, "b": second}
+    joined = join_findings(
+        parts, worse=True, outcome_cf=first.ids, q_values=lambda _: np.full(5, 0.5)
+    )
+    assert joined.outcome_cf is first.ids
+    assert joined.q_value.tolist() == [0.5] * 5
+    # neither draws nor refits were made of the joined findings
+    assert joined.verdict_share is None
+    assert joined.parts == parts
+    assert joined.p_own is None
+    assert joined.comparison.delta_p.tolist() == [0, 0.25, 0, 1, -0.5]
+    assert joined.control.share.mean().tolist() == [0.5, 0.5, 0.25, 1, 0.25]
+    assert joined.test.share.mean().tolist() == [0.5, 0.25, 0.25, 0, 0.75]
+    columns = joined.columns()
+    assert columns["verdict_share_a"].tolist() == [0.95] * 5
+    assert "verdict_share_b" not in columns
+    assert columns["delta_p_b"].tolist() == [1, 1, 0, 1.5, 1]
+    assert columns["verdict_a"].tolist() == first.verdicts().tolist()
 
 
 @pytest.mark.parametrize("worse", [True, False])
