@@ -21,14 +21,37 @@ class SharedEntries(griffe.Extension):
 
 
 def _correct(thing: griffe.Object) -> None:
-    for name, member in thing.members.items():
+    for name, member in list(thing.members.items()):
         if isinstance(member, griffe.Alias):
             continue
+        if isinstance(member, griffe.Class) and _is_section(member):
+            member.set_member("__init__", _made_of_fields(member))
         if isinstance(thing, griffe.Class) and isinstance(member, griffe.Function):
             member.docstring = member.docstring or _inherited(thing, name)
         if member.docstring is not None:
             _correct_docstring(member.docstring, _types(member))
         _correct(member)
+
+
+def _is_section(thing: griffe.Class) -> bool:
+    """Return whether a class becomes a dataclass by the decorator of settings."""
+    return any(each.callable_path.endswith(".section") for each in thing.decorators)
+
+
+def _made_of_fields(thing: griffe.Class) -> griffe.Function:
+    """Return the signature of a class of settings."""
+    fields = [
+        griffe.Parameter(
+            each.name,
+            annotation=each.annotation,
+            kind=griffe.ParameterKind.keyword_only,
+            default=each.value,
+        )
+        for each in thing.members.values()
+        if isinstance(each, griffe.Attribute) and "property" not in each.labels and each.annotation
+    ]
+    own = griffe.Parameter("self", kind=griffe.ParameterKind.positional_or_keyword)
+    return griffe.Function("__init__", parameters=griffe.Parameters(own, *fields), returns="None")
 
 
 def _inherited(thing: griffe.Class, name: str) -> griffe.Docstring | None:
