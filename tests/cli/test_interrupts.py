@@ -16,8 +16,8 @@ import pytest
 from mutandis.cli.exit_codes import Stopped, explain
 from mutandis.errors import DecisionError, OutputError
 from mutandis.store.output_folder import recover_output
+from tests.cli.conftest import LOAN, write_config
 from tests.cli.conftest import PLAIN as CONFIG
-from tests.cli.conftest import write_config
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -125,6 +125,8 @@ def assert_ends(process: subprocess.Popen[str], number: signal.Signals) -> None:
 def test_a_signal_ends_what_does_not_return(
     folder: Path, hang: str, patch: str, number: signal.Signals
 ) -> None:
+    if patch == TIPPING:  # only a worldview has tipping points
+        write_config(folder, LOAN, rows=60)
     process = start(folder, PROGRAM.format(hang=hang, patch=patch))
     wait((folder / "hanging").exists, process)
     assert_ends(process, number)
