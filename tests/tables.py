@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import mutandis as mm
-from tests.oracle import Gower, Places, nearest
+from tests.oracle import Gower, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tests.oracle import Places
 
 Table = dict[str, Any]
 WOMEN = mm.Protection("woman", value=1, reference=0)
@@ -79,3 +85,12 @@ def nearest_people(table: Table, person: int, among: list[int], k: int, **moved:
     rows = list(zip(table["income"], table["debt"], strict=True))
     center = tuple(moved.get(name, table[name][person]) for name in ("income", "debt"))
     return nearest(Gower(rows, ("continuous", "continuous")).among(center, among), k)
+
+
+def weigh_matches(chosen: Places, matches: Mapping[int, Places]) -> dict[int, Fraction]:
+    """Weigh who is matched to the people `chosen`: w_j = Σ_i u_i s_ij / m, for m = 5 matches."""
+    weights: dict[int, Fraction] = {}
+    for i, u in chosen.items():
+        for j, s in matches[i].items():
+            weights[j] = weights.get(j, Fraction(0)) + u * s / 5
+    return weights

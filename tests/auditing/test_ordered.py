@@ -24,7 +24,7 @@ from mutandis.outcomes.ordered import OrderedKind
 from mutandis.outcomes.outcome import Rule
 from mutandis.rooms.compliance import impact_ratios
 from mutandis.rooms.prevention import study_prevention
-from tests.tables import LEVELS, WOMEN, Table, audit_people, nearest_people
+from tests.tables import LEVELS, WOMEN, Table, audit_people, nearest_people, weigh_matches
 from tests.tables import people_with_answers as made_up
 
 ANSWER = mm.Ordered("answer", best_to_worst=LEVELS)
@@ -141,11 +141,7 @@ def test_matched_pairs_are_those_by_hand() -> None:
     rows = found.findings("cst_matched", k=20).set_index("id")
     for her in women[:8]:
         chosen = nearest_people(table, her, [i for i in women if i != her], 20)
-        weights: dict[int, Fraction] = {}
-        for i, u in chosen.items():
-            for j, s in matches[i].items():
-                weights[j] = weights.get(j, Fraction(0)) + u * s / 5
-        control, test = of(table, chosen), of(table, weights)
+        control, test = of(table, chosen), of(table, weigh_matches(chosen, matches))
         theta = theta_by_hand(control, test)
         assert rows.loc[her, "delta"] == float(theta - Fraction(1, 2))
         people = (20, rows.loc[her, "n_effective"])

@@ -14,7 +14,7 @@ from scipy.stats import ttest_ind
 import mutandis as mm
 from mutandis.errors import DecisionError, OutcomeError, PlanError
 from mutandis.outcomes.score import ScoreKind
-from tests.tables import Table, audit_people, nearest_people
+from tests.tables import Table, audit_people, nearest_people, weigh_matches
 from tests.tables import people_with_rates as made_up
 
 RATE = mm.Score("rate", worse="higher")
@@ -84,11 +84,7 @@ def test_matched_means_are_those_by_hand() -> None:
     rows = found.findings("cst_matched", k=8).set_index("id")
     for her in women[:12]:
         control = nearest_people(table, her, [i for i in women if i != her], 8)
-        weights: dict[int, Fraction] = {}
-        for i, u in control.items():
-            for j, s in matches[i].items():
-                weights[j] = weights.get(j, Fraction(0)) + u * s / 5
-        mean, _ = moments(table, weights)
+        mean, _ = moments(table, weigh_matches(control, matches))
         assert rows.loc[her, "mean_test"] == float(mean)
         own, _ = moments(table, matches[her])
         assert rows.loc[her, "mean_own"] == float(own)

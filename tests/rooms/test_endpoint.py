@@ -527,6 +527,30 @@ REQUEST = (
 TIMEOUT = 2.0
 
 
+def _read_batch(connection: socket.socket) -> None:
+    """Read a request whose body is an empty list."""
+    asked = b""
+    while not asked.endswith(b"[]") and (part := connection.recv(65_536)):
+        asked += part
+
+
+@contextmanager
+def _connected(
+    listener: socket.socket, serve: Callable[[], None], *, scheme: str
+) -> Iterator[Transport]:
+    """Serve in a thread, and connect to it; both end with the block."""
+    thread = threading.Thread(target=serve)
+    thread.start()
+    address = Address.parse(f"{scheme}://127.0.0.1:{listener.getsockname()[1]}/")
+    transport = Transport(address, {}, TIMEOUT)
+    try:
+        yield transport
+    finally:
+        transport.close()
+        thread.join(10)
+        listener.close()
+
+
 @contextmanager
 def serving(*connections: list[bytes]) -> Iterator[Transport]:
     """Answer each request of each connection with the bytes that are given, then hang up."""
@@ -539,21 +563,11 @@ def serving(*connections: list[bytes]) -> Iterator[Transport]:
             with suppress(ConnectionResetError), connection:  # by a client that read no further
                 connection.settimeout(5)
                 for answer in answers:
-                    asked = b""
-                    while not asked.endswith(b"[]") and (part := connection.recv(65_536)):
-                        asked += part
+                    _read_batch(connection)
                     connection.sendall(answer)
 
-    thread = threading.Thread(target=serve)
-    thread.start()
-    address = Address.parse(f"http://127.0.0.1:{listener.getsockname()[1]}/")
-    transport = Transport(address, {}, TIMEOUT)
-    try:
+    with _connected(listener, serve, scheme="http") as transport:
         yield transport
-    finally:
-        transport.close()
-        thread.join(10)
-        listener.close()
 
 
 def test_one_connection_serves_many_batches() -> None:
@@ -647,21 +661,11 @@ def serving_encrypted(made: Path, key: Path, *, plainly: bool = False) -> Iterat
                 return
             with context.wrap_socket(connection, server_side=True) as encrypted:
                 for _ in range(2):
-                    asked = b""
-                    while not asked.endswith(b"[]") and (part := encrypted.recv(65_536)):
-                        asked += part
+                    _read_batch(encrypted)
                     encrypted.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]")
 
-    thread = threading.Thread(target=serve)
-    thread.start()
-    address = Address.parse(f"https://127.0.0.1:{listener.getsockname()[1]}/")
-    transport = Transport(address, {}, TIMEOUT)
-    try:
+    with _connected(listener, serve, scheme="https") as transport:
         yield transport
-    finally:
-        transport.close()
-        thread.join(10)
-        listener.close()
 
 
 def test_an_encrypted_connection(

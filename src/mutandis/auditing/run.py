@@ -353,10 +353,6 @@ def _no_bar(title: str) -> Report:  # noqa: ARG001
     return lambda done, total: None  # noqa: ARG005
 
 
-def discard_report(done: int, total: int) -> None:
-    """Report no progress."""
-
-
 def _tracker(report: Report, plan: Plan) -> _Tracker:
     complainants = sum(len(stratum.complainants) for stratum in plan.strata)
     return _Tracker(report, complainants=complainants, searches=_count_searches(plan))
