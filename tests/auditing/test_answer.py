@@ -131,6 +131,20 @@ def test_neighbourhoods_are_averaged_by_definition() -> None:
             assert each.high - each.low == pytest.approx(2 * error * _t(each.size / 2), abs=1e-9)
 
 
+def test_compiled_sums_of_neighbourhoods_give_the_same_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("numba")
+    table = people(3, rows=700, harm=2.0)
+    slow = audit(table).answer.people
+    monkeypatch.setattr("mutandis.engine.likeness._WORTH_LOADING", 0)
+    fast = audit(table).answer.people
+    assert (fast.step == slow.step).all()
+    assert fast.step.max() > 0
+    for name in ("estimate", "low", "high", "p", "due_at_least"):
+        np.testing.assert_allclose(getattr(fast, name), getattr(slow, name), atol=1e-9)
+
+
 def _t(freedom: float) -> float:
     from scipy import stats
 

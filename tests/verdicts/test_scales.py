@@ -11,7 +11,7 @@ from scipy import stats
 from scipy.sparse import csr_array
 
 from mutandis.verdicts.estimate import _outside
-from mutandis.verdicts.scales import LEAST, Averages, _detectable, by_label, due, halve
+from mutandis.verdicts.scales import LEAST, Averages, _detectable, by_label, due, gap, halve
 
 
 def averages(**changes: Any) -> Averages:
@@ -71,6 +71,19 @@ def test_the_smallest_difference_that_could_be_found_has_80_percent_power() -> N
     assert least == pytest.approx(factor * error, rel=1e-6)
     of_scores = _detectable(found, here, quantile, binary=False)
     assert of_scores == pytest.approx(factor * np.sqrt(0.004))
+
+
+def test_the_gap_on_record_is_tested_by_welch() -> None:
+    rng = np.random.default_rng(1)
+    people, reference = rng.normal(0.4, 2, 40), rng.normal(0, 1, 90)
+    found = gap(people, reference)
+    welch = stats.ttest_ind(people, reference, equal_var=False, alternative="greater")
+    low, high = welch.confidence_interval(0.95)[0], found.estimate * 2
+    assert found.estimate == pytest.approx(people.mean() - reference.mean())
+    assert found.p == pytest.approx(welch.pvalue)
+    assert found.low == pytest.approx(low)
+    assert found.high == pytest.approx(high - low)
+    assert found.rate == pytest.approx(people.mean())
 
 
 def test_residuals_less_the_mean_of_the_nearest_in_other_clusters() -> None:
