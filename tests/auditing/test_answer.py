@@ -263,8 +263,10 @@ def test_rows_of_one_employer_are_not_independent() -> None:
     assert alone.low is not None
     assert clustered.low is not None
     assert clustered.estimate - clustered.low > 1.5 * (alone.estimate - alone.low)
-    few = table.assign(employer=table["employer"] % 12)
-    assert "clusters" in audit(few, cluster_by="employer").answer.alike.why
+    few = audit(table.assign(employer=table["employer"] % 12), cluster_by="employer")
+    assert "clusters" in few.answer.alike.why
+    assert not few.answer.established.any()
+    assert few.slices().empty
 
 
 def test_very_large_tables_have_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:

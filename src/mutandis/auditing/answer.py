@@ -539,8 +539,12 @@ def answer(
         rests = contrast(best, found[0], alpha=alpha)
     facts = there.facts(kept)
     columns = design.columns(facts.points)[facts.standing]
-    ladder = climb(best, columns, _around(facts, best), design.name)
-    found_slices, differs = slices(best, _labels(there, kept), binary=binary, alpha=alpha)
+    ladder: Ladder | None = None
+    found_slices: tuple[Slice, ...] = ()
+    differs: dict[str, float] = {}
+    if whole.verdict != "insufficient":  # nothing is claimed of a part where the whole says nothing
+        ladder = climb(best, columns, _around(facts, best), design.name)
+        found_slices, differs = slices(best, _labels(there, kept), binary=binary, alpha=alpha)
     return Answer(
         gap=record,
         gap_comparable=gap(outcome[there.people[kept]], outcome[there.reference], alpha=alpha),
@@ -554,7 +558,9 @@ def answer(
         slices=found_slices,
         differs=differs,
         ladder=ladder,
-        people=_people(ladder, kept, apart, best.outcome, order, binary=binary, alpha=alpha),
+        people=_nobody(kept[order], apart[order])
+        if ladder is None
+        else _people(ladder, kept, apart, best.outcome, order, binary=binary, alpha=alpha),
     )
 
 
