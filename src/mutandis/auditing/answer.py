@@ -165,7 +165,7 @@ class Answer:
         rows = [
             (_TITLES[name], end(each.estimate), end(each.low), end(each.high))
             for name, each in self.effects.items()
-            if name in _TITLES
+            if name in _TITLES and each.verdict != "insufficient"
         ]
         unit = "points of 100" if self.words.binary else "units of the score"
         return plot_forest(rows, f"Differences in {unit}")
@@ -211,7 +211,7 @@ class Answer:
         return [head, *(f"  {title:{width}}{text}" for title, text in rows)]
 
     def _shown(self, effect: Effect) -> str:
-        if np.isnan(effect.estimate):
+        if effect.verdict == "insufficient":
             return "–"
         size, unit = self.words.size, " points" if self.words.binary else ""
         shown = f"{size(effect.estimate, signed=True)}{unit}"
@@ -535,7 +535,7 @@ def answer(
     whole = table(best, binary=binary, alpha=alpha)
     alike = Effect.refused(alone) if alone else table(found[0], binary=binary, alpha=alpha)
     rests = None
-    if len(found) > 1:
+    if len(found) > 1 and "insufficient" not in (alike.verdict, whole.verdict):
         rests = contrast(best, found[0], alpha=alpha)
     facts = there.facts(kept)
     columns = design.columns(facts.points)[facts.standing]
@@ -551,7 +551,7 @@ def answer(
         alike=alike,
         worldview=None if world is None else whole,
         rests_on_worldview=rests,
-        explained=contrast(best, None, alpha=alpha),
+        explained=None if whole.verdict == "insufficient" else contrast(best, None, alpha=alpha),
         protected=protected,
         reference=reference,
         comparable=number,
